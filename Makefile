@@ -42,7 +42,7 @@ bench: $(READY)  ## measure retrieval quality and speed
 	$(BIN)/python -m benchmarks
 
 docs: $(DOCS_READY)  ## write the generated pages and build the site into site/
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m agentic_rag.cli.reference docs
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove what make made; the knowledge base .arag stays

@@ -1,0 +1,23 @@
+"""What `arag` returns to the shell. docs/cli.md is written from this list."""
+
+OK = 0
+ERROR = 1
+USAGE = 2
+SOME_FAILED = 3
+UNEXPECTED = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+MEANINGS = {
+    OK: "Everything was done.",
+    ERROR: "Nothing was done, or nothing was found to read; one line on standard error says why.",
+    USAGE: "The command line was wrong: an unknown command or option, or a missing argument.",
+    SOME_FAILED: (
+        "`arag index` finished, but some document failed, holds no text, or was named on the "
+        "command line and is of a kind that is not supported. Files of unknown kinds that are "
+        "only met inside a folder do not count."
+    ),
+    UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
+    INTERRUPTED: "Ctrl-C. `arag index` has kept what it had committed; run it again to go on.",
+    BROKEN_PIPE: "The program that read the output stopped reading, as in `arag list | head -1`.",
+}

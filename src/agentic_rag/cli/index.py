@@ -1,0 +1,193 @@
+"""`arag index`: take documents in."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentic_rag.cli import exit_codes, streams
+from agentic_rag.cli.options import AsJson, Kb, NoWait, key_values, settings_for
+from agentic_rag.errors import AragError
+
+if TYPE_CHECKING:
+    from agentic_rag.knowledge_base import DocumentOutcome, IndexReport
+
+OUTCOMES = ("added", "updated", "unchanged", "removed", "empty", "failed", "unsupported")
+LINES_OF_A_KIND = 20  # a folder of photographs is not worth ten thousand lines
+
+
+class NoSuchPath(AragError):
+    """None of the paths to index exists."""
+
+
+def index(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Files and folders.", show_default=False),
+    ] = None,
+    sync: Annotated[
+        bool,
+        typer.Option("--sync", help="Also remove documents whose file under PATH is gone."),
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try documents that failed before again.")
+    ] = False,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            show_default=False,
+            help="Leave out what fits, written as in .gitignore. Can be repeated.",
+        ),
+    ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            metavar="KEY=VALUE",
+            show_default=False,
+            help="Metadata for these documents, for `--where` later. Can be repeated.",
+        ),
+    ] = None,
+    no_wait: NoWait = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take files and folders into the knowledge base, which is made when it is not there.
+
+    Files that have not changed since the last time are skipped. Ctrl-C stops after the batch in
+    hand and keeps what is done.
+
+    Example: `arag index docs handbook.pdf --exclude 'drafts/'`
+    """
+    if not paths and not retry_failed:
+        raise typer.BadParameter("Name a file or a folder, or use --retry-failed.")
+    metadata = key_values(meta, "--meta")
+    settings = settings_for(ctx, kb)
+    if paths and not any(path.exists() or path.is_symlink() for path in paths):
+        names = ", ".join(str(path) for path in paths)
+        raise NoSuchPath(f"There is no file or folder at {names}; check the path.")
+
+    from agentic_rag.cli.progress import shown
+    from agentic_rag.knowledge_base import KnowledgeBase
+
+    with stopping_on_ctrl_c() as stop, shown(quiet=quiet) as on_progress:
+        store = KnowledgeBase.open(settings.kb, settings=settings, create=bool(paths))
+        shared: dict[str, Any] = {
+            "exclude": (*settings.index.exclude, *(exclude or ())),
+            "metadata": metadata or None,
+            "on_progress": on_progress,
+            "stop": stop,
+            "on_wait": streams.say,
+            "wait": not no_wait,
+        }
+        if paths:
+            report = store.add(paths, sync=sync, retry_failed=retry_failed, **shared)
+        else:
+            report = store.retry_failed(**shared)
+    if as_json:
+        streams.out_json(report_json(report))
+    else:
+        _render(report, quiet=quiet)
+    named = {form for path in paths or () for form in _uri_forms(path)}
+    raise typer.Exit(_exit_code(report, named))
+
+
+@contextmanager
+def stopping_on_ctrl_c() -> Iterator[threading.Event]:
+    """Yields an event that the first Ctrl-C sets; the second ends the process at once."""
+    stop = threading.Event()
+
+    def first(signum: int, frame: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        streams.say("\nStopping after the batch in hand; Ctrl-C again ends at once.")
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def report_json(report: "IndexReport") -> dict[str, Any]:
+    """The report with every document in one list, each with what became of it."""
+    documents = [
+        {
+            "uri": one.uri,
+            "number": one.number,
+            "outcome": outcome,
+            "reason": one.reason,
+            "chunks": one.chunks,
+        }
+        for outcome in OUTCOMES
+        for one in getattr(report, outcome)
+    ]
+    return {
+        "documents": documents,
+        **{outcome: len(getattr(report, outcome)) for outcome in OUTCOMES},
+        "gone": list(report.gone),
+        "warnings": [asdict(one) for one in report.warnings],
+        "stopped": report.stopped,
+        "sentences_embedded": report.sentences_embedded,
+        "sentences_reused": report.sentences_reused,
+        "seconds": report.seconds,
+    }
+
+
+def _render(report: "IndexReport", *, quiet: bool) -> None:
+    _name_each("failed", report.failed)
+    _name_each("empty", report.empty)
+    _name_each("unsupported", report.unsupported)
+    _name_each("warning", report.warnings)
+    _first_of([f"gone: {uri}" for uri in report.gone])
+    if report.gone:
+        streams.say("Those files are no longer on disk; --sync removes them here too.")
+    if not quiet:
+        streams.out(_summary(report))
+    if report.stopped:
+        streams.say("Stopped. Run the same command again to continue.")
+
+
+def _name_each(word: str, documents: "tuple[DocumentOutcome, ...]") -> None:
+    _first_of([f"{word}: {one.uri}: {one.reason}".removesuffix(": ") for one in documents])
+
+
+def _first_of(lines: list[str]) -> None:
+    for line in lines[:LINES_OF_A_KIND]:
+        streams.say(line)
+    if len(lines) > LINES_OF_A_KIND:
+        streams.say(f"… and {len(lines) - LINES_OF_A_KIND:,} more; --json lists them all.")
+
+
+def _summary(report: "IndexReport") -> str:
+    counts = [f"{len(getattr(report, o)):,} {o}" for o in OUTCOMES if getattr(report, o)]
+    documents = ", ".join(counts) or "nothing to do"
+    if report.sentences_embedded:
+        embedded = f"{report.sentences_embedded:,} sentences embedded"
+    else:
+        embedded = "nothing embedded"
+    if report.sentences_reused:
+        embedded += f", {report.sentences_reused:,} known already"
+    return f"Documents: {documents}; {embedded}; {report.seconds:.1f} s."
+
+
+def _uri_forms(path: Path) -> tuple[str, str]:
+    return path.absolute().as_posix(), path.resolve().as_posix()
+
+
+def _exit_code(report: "IndexReport", named: set[str]) -> int:
+    if report.stopped:
+        return exit_codes.INTERRUPTED
+    unsupported = any(one.uri in named for one in report.unsupported)
+    if report.failed or report.empty or unsupported:
+        return exit_codes.SOME_FAILED
+    return exit_codes.OK

@@ -1,0 +1,101 @@
+"""Progress of indexing, on standard error: a bar per stage, or plain lines where no terminal is."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agentic_rag.cli import streams
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from agentic_rag.knowledge_base import Progress
+
+SECONDS_BETWEEN_LINES = 3.0
+STAGES = {
+    "scan": "finding files",
+    "parse": "reading",
+    "embed": "embedding",
+    "write": "writing",
+    "index": "indexing",
+}
+
+Report = Callable[["Progress"], None]
+
+
+@contextmanager
+def shown(*, quiet: bool) -> Iterator[Report]:
+    """Yields what is to be called with each `Progress`."""
+    if quiet:
+        yield lambda progress: None
+    elif sys.stderr.isatty():
+        with _bars() as report:
+            yield report
+    else:
+        yield _lines()
+
+
+@contextmanager
+def _bars() -> Iterator[Report]:
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description:<13}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[count]}", markup=False),
+        TextColumn("{task.fields[rate]}", markup=False, style="dim"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[detail]}", markup=False, style="dim"),
+        console=streams.error_console(),
+        transient=True,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def report(progress: "Progress") -> None:
+        if progress.stage not in tasks:
+            tasks[progress.stage] = bars.add_task(
+                STAGES[progress.stage], total=progress.total, count="", rate="", detail=""
+            )
+        task = tasks[progress.stage]
+        speed = bars.tasks[bars.task_ids.index(task)].speed
+        bars.update(
+            task,
+            completed=progress.done,
+            total=progress.total,
+            count=_count(progress),
+            rate=f"{speed:,.0f}/s" if speed else "",
+            detail=streams.one_line(progress.detail)[-40:],
+        )
+
+    with bars:
+        yield report
+
+
+def _lines() -> Report:
+    began: dict[str, float] = {}
+    last = 0.0
+
+    def report(progress: "Progress") -> None:
+        nonlocal last
+        now = time.monotonic()
+        start = began.setdefault(progress.stage, now)
+        if now - last < SECONDS_BETWEEN_LINES:
+            return
+        last = now
+        line = f"{STAGES[progress.stage]}: {_count(progress)}"
+        if progress.done and now > start:
+            rate = progress.done / (now - start)
+            line += f", {rate:,.0f}/s"
+            if progress.total:
+                line += f", {(progress.total - progress.done) / rate:,.0f} s left"
+        streams.say(line)
+
+    return report
+
+
+def _count(progress: "Progress") -> str:
+    of = f"/{progress.total:,}" if progress.total is not None else ""
+    return f"{progress.done:,}{of} {progress.unit}"

@@ -1,0 +1,181 @@
+"""The reference pages of the documentation, written from the code so that they cannot drift.
+
+`python -m agentic_rag.cli.reference docs` writes docs/cli.md, and the tables of settings in
+docs/configuration.md; a test compares them with the code.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from agentic_rag.cli import exit_codes
+from agentic_rag.cli.app import app
+
+MADE = "<!-- Written by `make docs` from the code; change the code instead. -->\n"
+BEGIN, END = "<!-- settings: written by `make docs` -->\n", "<!-- end of settings -->\n"
+
+
+def pages(folder: Path) -> dict[str, str]:
+    """File name -> Markdown, for every page that is written from the code.
+
+    `folder` holds the pages as they are; configuration.md keeps what stands around its tables.
+    """
+    configuration = (folder / "configuration.md").read_text(encoding="utf-8")
+    before, rest = configuration.split(BEGIN)
+    after = rest.split(END)[1]
+    return {
+        "cli.md": cli_page(),
+        "configuration.md": f"{before}{BEGIN}\n{settings_tables()}\n{END}{after}",
+    }
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options, in the order of `arag --help`."""
+    root = typer.main.get_command(app)
+    parts = [
+        "# Command line\n",
+        MADE,
+        "Every command prints its results on standard output and everything else (progress, "
+        "notes, errors) on standard error. `arag COMMAND --help` shows what stands here.\n",
+        "Options of every command: `--kb DIR` may stand before or after the command's name. "
+        "`--json` prints one JSON object. [Exit codes](#exit-codes) tell scripts what "
+        "happened.\n",
+    ]
+    parts += _command("arag", root, level=2)
+    parts += ["## Exit codes\n", "| code | meaning |\n|---|---|"]
+    parts += [f"| {code} | {_cell(text)} |" for code, text in exit_codes.MEANINGS.items()]
+    parts.append("")
+    return "\n".join(parts)
+
+
+def _command(name: str, command: Any, level: int) -> Iterator[str]:
+    children = getattr(command, "commands", {})
+    if name != "arag":
+        yield f"{'#' * level} {name}\n"
+        yield f"{inspect.cleandoc(command.help or '')}\n"
+        if not children:
+            arguments = [p for p in command.params if p.param_type_name == "argument"]
+            usage = " ".join(_usage(argument) for argument in arguments)
+            yield f"```console\n$ {name} {usage + ' ' if usage else ''}[OPTIONS]\n```\n"
+            yield _parameters(command.params)
+    for child_name, child in children.items():
+        yield from _command(f"{name} {child_name}", child, level + (name != "arag"))
+
+
+def _usage(argument: Any) -> str:
+    shown = (argument.metavar or argument.name).upper() + ("…" if argument.nargs == -1 else "")
+    return shown if argument.required else f"[{shown}]"
+
+
+def _parameters(parameters: list[Any]) -> str:
+    rows = ["| | |", "|---|---|"]
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            name = f"`{parameter.metavar or parameter.name.upper()}`"
+        else:
+            name = ", ".join(f"`{form}`" for form in parameter.opts)
+            if not getattr(parameter, "is_flag", False):
+                name += f" `{parameter.metavar or parameter.name.upper()}`"
+        text = parameter.help or ""
+        default = parameter.default
+        if default not in (None, False, (), []) and not callable(default):
+            text += f" Default: `{default}`."
+        rows.append(f"| {name} | {_cell(text)} |")
+    return "\n".join(rows) + "\n"
+
+
+def settings_tables() -> str:
+    """Every setting with its type, default and environment variable."""
+    from agentic_rag.config import Settings
+
+    fields = Settings.model_fields
+    top = {name: field for name, field in fields.items() if not _section(field.annotation)}
+    parts = ["### Top level\n", _settings_table(top, ""), ""]
+    for name, field in fields.items():
+        section = _section(field.annotation)
+        if section:
+            parts += [f"### [{name}]\n", f"{inspect.cleandoc(section.__doc__ or '')}\n"]
+            parts += [_settings_table(section.model_fields, f"{name}."), ""]
+    return "\n".join(parts)
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation if is_model else None
+
+
+def _settings_table(fields: Mapping[str, Any], prefix: str) -> str:
+    rows = ["| setting | type | default | environment | meaning |", "|---|---|---|---|---|"]
+    for name, field in fields.items():
+        kind = inspect.formatannotation(field.annotation).replace("typing.", "")
+        kind = kind.replace("pathlib.", "").replace("Path", "path")
+        variable = f"ARAG_{prefix}{name}".upper().replace(".", "__")
+        cells = (
+            f"`{name}`",
+            _cell(kind),
+            _toml(field.default),
+            f"`{variable}`",
+            MEANING[prefix + name],
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _toml(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, str | Path):
+        return f'`"{value}"`'
+    if isinstance(value, tuple):
+        return f"`{list(value)}`"
+    return f"`{value}`"
+
+
+MEANING = {
+    "kb": "Where the knowledge base is: a folder.",
+    "strategy": "How a question is answered. Only `naive` exists yet.",
+    "model": (
+        "The chat model: `openai:NAME`, `anthropic:NAME`, `local`, `local:/path/to.gguf`, or "
+        "`none`. Empty: chosen for you, see below."
+    ),
+    "base_url": "The address of an OpenAI-compatible server.",
+    "api_key_env": "The *name* of the environment variable that holds the key.",
+    "temperature": "Of the chat model. Not set: the model's own default.",
+    "max_output_tokens": "The longest answer, in the model's tokens.",
+    "model_timeout": "Seconds to wait for the chat model.",
+    "chunking.size": "The longest chunk, in o200k tokens.",
+    "chunking.overlap_tokens": "How much of a chunk's end the next one repeats, in tokens.",
+    "chunking.overlap_sentences": "The same, in whole sentences.",
+    "embedding.model": "What turns sentences into vectors.",
+    "embedding.batch_size": "Sentences given to it at once.",
+    "embedding.with_heading": "Put title and section before a sentence when it is embedded.",
+    "search.top_k": "How many hits a search returns.",
+    "search.pool": "Candidates that each route of the hybrid search gives, whatever k is.",
+    "search.fusion": "How the two routes are put together: `scaled` scores, or `rrf` ranks.",
+    "search.semantic_weight": "The share of the semantic route.",
+    "search.bm25_weight": "The share of the BM25 route.",
+    "search.rrf_k": "The constant of reciprocal rank fusion (Cormack et al. 2009).",
+    "answer.passages": "How many passages the model is given.",
+    "answer.passage_tokens": "The most o200k tokens they may take together.",
+    "index.exclude": "Patterns to leave out, written as in .gitignore.",
+    "index.max_file_mb": "Larger files are reported and not read.",
+    "index.batch_mb": "A commit is made when this much has been read,",
+    "index.batch_seconds": "or when this many seconds have passed.",
+}
+
+
+if __name__ == "__main__":
+    docs = Path(sys.argv[1])
+    for file, text in pages(docs).items():
+        (docs / file).write_text(text, encoding="utf-8")

@@ -1,0 +1,73 @@
+"""Standard output and standard error: their encoding, and text made safe for a terminal."""
+
+import io
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Everything below space but tab and newline, DEL, the C1 range, and the marks that turn the
+# writing direction: a document could otherwise move the cursor or disguise what is shown.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def speak_utf8() -> None:
+    """Make both streams UTF-8 whatever the locale; a name that is no text shows as `\\udcff`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def safe(text: str) -> str:
+    """`text` without control characters; line ends become plain newlines."""
+    return _UNSAFE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, without control characters."""
+    return " ".join(safe(text).split())
+
+
+def say(message: str) -> None:
+    """One line on standard error."""
+    print(safe(message), file=sys.stderr, flush=True)
+
+
+def out(text: str = "") -> None:
+    """Plain text on standard output, as it is but for control characters."""
+    print(safe(text))
+
+
+def out_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output; Chinese stays readable."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def console() -> "Console":
+    """Rich on standard output; it never reads markup, since document text may hold brackets."""
+    from rich.console import Console
+
+    return Console(
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not sys.stdout.isatty(),
+        file=sys.stdout,
+    )
+
+
+def error_console() -> "Console":
+    """Rich on standard error."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, stderr=True)
+
+
+def abandon_stdout() -> None:
+    """After a broken pipe: let the interpreter's last flush go nowhere instead of failing."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
