@@ -43,7 +43,7 @@ bench: $(READY)  ## measure retrieval quality and speed
 
 docs: $(DOCS_READY)  ## write the generated pages and build the site into site/
 	$(BIN)/python -m agentic_rag.cli.reference docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove what make made; the knowledge base .arag stays
 	rm -rf .venv site dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
