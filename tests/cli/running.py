@@ -1,0 +1,65 @@
+"""Running `arag` as a person does: in a process of its own, in a folder of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ARAG = (sys.executable, "-m", "agentic_rag")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+
+Arag = Callable[..., Ran]
+
+
+def run_arag(folder: Path, *words: str | Path, **environment: str) -> Ran:
+    """`arag WORDS…` in `folder`; standard error is no terminal, standard input is empty."""
+    ran = subprocess.run(
+        [*ARAG, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    return Ran(ran.returncode, ran.stdout.decode("utf-8"), ran.stderr.decode("utf-8"))
+
+
+NOTES = {
+    "pump.md": (
+        "# Pump station\n\n## History\n\nThe Blue Bridge station has two pumps. "
+        "The second one was replaced in 2019.\n"
+    ),
+    "fees.txt": "The yearly fee is 12 euros. It is due in March, [in cash] or by card.\n",
+    "泵站.md": "# 蓝桥泵站\n\n蓝桥泵站有两台水泵。第二台水泵于2019年更换。\n",
+    "sub/other.txt": "Apples keep best in a cold cellar.\n",
+}
+
+
+def write_notes(folder: Path) -> Path:
+    """Four small documents, one of them Chinese, one in a folder of its own."""
+    notes = folder / "notes"
+    for name, text in NOTES.items():
+        path = notes / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return notes

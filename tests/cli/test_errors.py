@@ -1,0 +1,156 @@
+"""What a person sees who makes a mistake: one line that helps, and never a traceback."""
+
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from agentic_rag.cli.app import Arag as Group
+from agentic_rag.cli.app import app
+from agentic_rag.errors import AragError
+from tests.cli.running import Arag, run_arag
+
+
+def test_arag_alone_shows_its_commands() -> None:
+    ran = CliRunner().invoke(app, [])
+
+    assert ran.exit_code == 0
+    for command in ("index", "ask", "search", "read", "list", "show", "remove", "status"):
+        assert command in ran.stdout
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for command in ("index", "ask", "search", "read", "list", "show", "remove", "status"):
+        ran = CliRunner().invoke(app, [command, "--help"])
+        assert ran.exit_code == 0
+        assert f"arag {command}" in ran.stdout.split("Example:")[1]
+
+
+def test_help_comes_at_once(tmp_path: Path) -> None:
+    run_arag(tmp_path, "--help")  # byte code is written
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        run_arag(tmp_path, "--help")
+        times.append(time.perf_counter() - began)
+
+    assert min(times) < 0.3
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    ran = CliRunner().invoke(app, ["serch", "pump"])
+
+    assert ran.exit_code == 2
+    assert "Did you mean 'search'?" in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_a_mistyped_option_is_answered_with_the_nearest() -> None:
+    ran = CliRunner().invoke(app, ["index", "notes", "--snyc"])
+
+    assert ran.exit_code == 2
+    assert "--sync" in ran.stderr
+
+
+@pytest.mark.parametrize("words", [("search", "pump"), ("list",), ("status",), ("ask", "why?")])
+def test_without_a_knowledge_base_it_says_how_to_make_one(arag: Arag, words: list[str]) -> None:
+    ran = arag(*words)
+
+    assert ran.code == 1
+    assert ran.err.startswith("error: There is no knowledge base at ")
+    assert "arag index" in ran.err
+    assert ran.out == ""
+
+
+def test_indexing_a_path_that_is_not_there_makes_nothing(arag: Arag, tmp_path: Path) -> None:
+    ran = arag("index", "nowhere.txt")
+
+    assert ran.code == 1
+    assert ran.err == "error: There is no file or folder at nowhere.txt; check the path.\n"
+    assert not (tmp_path / ".arag").exists()
+
+
+def test_index_without_a_path_is_a_usage_error(arag: Arag) -> None:
+    assert arag("index").code == 2
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_query_is_a_usage_error(ask_indexed: Arag, query: str) -> None:
+    ran = ask_indexed("search", query)
+
+    assert ran.code == 2
+    assert "empty" in ran.err
+
+
+def test_a_pair_without_an_equals_sign_is_a_usage_error(ask_indexed: Arag) -> None:
+    ran = ask_indexed("search", "pump", "--where", "lang")
+
+    assert ran.code == 2
+    assert "KEY=VALUE" in ran.err
+
+
+def test_a_misspelt_setting_is_named(arag: Arag, tmp_path: Path) -> None:
+    (tmp_path / "arag.toml").write_text("[search]\ntopk = 3\n")
+
+    ran = arag("search", "pump")
+
+    assert ran.code == 1
+    assert "search.topk" in ran.err
+
+
+def test_a_folder_that_is_no_knowledge_base_is_an_error(arag: Arag, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+
+    ran = arag("search", "pump", "--kb", "file")
+
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+    assert "Traceback" not in ran.err
+
+
+def _app_that_raises(error: Exception) -> typer.Typer:
+    failing = typer.Typer(cls=Group, pretty_exceptions_enable=False)
+
+    @failing.callback()
+    def _root() -> None: ...
+
+    @failing.command()
+    def fail() -> None:
+        raise error
+
+    return failing
+
+
+def test_an_expected_error_is_one_line() -> None:
+    ran = CliRunner().invoke(_app_that_raises(AragError("No [red]paint[/]; buy some.")), ["fail"])
+
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr == "error: No [red]paint[/]; buy some.\n"
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more() -> None:
+    ran = CliRunner().invoke(_app_that_raises(ZeroDivisionError("oh")), ["fail"])
+
+    assert ran.exit_code == 70
+    assert ran.stderr.count("\n") == 1
+    assert "ZeroDivisionError: oh" in ran.stderr
+    assert "ARAG_DEBUG=1" in ran.stderr
+
+
+def test_arag_debug_shows_the_traceback() -> None:
+    ran = CliRunner().invoke(
+        _app_that_raises(ZeroDivisionError("oh")), ["fail"], env={"ARAG_DEBUG": "1"}
+    )
+
+    assert isinstance(ran.exception, ZeroDivisionError)
+
+
+def test_what_the_system_refuses_is_said_with_the_file_name() -> None:
+    refused = PermissionError(13, "Permission denied", "/secret")
+
+    ran = CliRunner().invoke(_app_that_raises(refused), ["fail"])
+
+    assert ran.exit_code == 1
+    assert ran.stderr == "error: The system says: Permission denied (/secret).\n"

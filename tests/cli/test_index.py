@@ -1,0 +1,186 @@
+"""`arag index`: what it reports, what it returns, and how it stops."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import ARAG, Arag, write_notes
+
+
+def test_indexing_says_what_was_done_and_a_second_time_embeds_nothing(
+    arag: Arag, tmp_path: Path
+) -> None:
+    write_notes(tmp_path)
+
+    first = arag("index", "notes")
+    second = arag("index", "notes")
+
+    assert (first.code, second.code) == (0, 0)
+    assert "4 added" in first.out
+    assert "4 unchanged; nothing embedded" in second.out
+
+
+def test_json_names_every_document_and_what_became_of_it(arag: Arag, tmp_path: Path) -> None:
+    notes = write_notes(tmp_path)
+    (notes / "blank.txt").write_text("\n")
+
+    ran = arag("index", "notes", "--json")
+
+    assert ran.code == 3
+    documents = {Path(one["uri"]).name: one for one in ran.json["documents"]}
+    assert set(documents["pump.md"]) == {"uri", "number", "outcome", "reason", "chunks"}
+    assert documents["pump.md"]["outcome"] == "added"
+    assert documents["pump.md"]["chunks"] == 1
+    assert documents["blank.txt"]["outcome"] == "empty"
+    assert ran.json["added"] == 4
+    assert "blank.txt" not in ran.out.split('"documents"')[0]
+
+
+def test_an_empty_document_is_named_and_gives_exit_code_3(arag: Arag, tmp_path: Path) -> None:
+    write_notes(tmp_path)
+    (tmp_path / "notes" / "blank.txt").write_text(" \n\n")
+
+    ran = arag("index", "notes")
+
+    assert ran.code == 3
+    assert "empty: " in ran.err
+    assert "blank.txt" in ran.err
+    assert "4 added" in ran.out
+
+
+def test_an_unsupported_file_counts_only_when_it_was_named(arag: Arag, tmp_path: Path) -> None:
+    notes = write_notes(tmp_path)
+    (notes / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00")
+
+    met = arag("index", "notes")
+    named = arag("index", "notes/picture.png")
+
+    assert met.code == 0
+    assert "unsupported: " in met.err
+    assert named.code == 3
+
+
+def test_one_missing_path_is_named_and_the_others_go_on(arag: Arag, tmp_path: Path) -> None:
+    write_notes(tmp_path)
+
+    ran = arag("index", "notes/pump.md", "nowhere.txt")
+
+    assert ran.code == 3
+    assert "nowhere.txt" in ran.err
+    assert "1 added" in ran.out
+
+
+def test_a_file_gone_from_disk_is_named_and_removed_with_sync(arag: Arag, tmp_path: Path) -> None:
+    notes = write_notes(tmp_path)
+    arag("index", "notes")
+    (notes / "fees.txt").unlink()
+
+    told = arag("index", "notes")
+    synced = arag("index", "notes", "--sync")
+
+    assert told.code == 0
+    assert "fees.txt" in told.err
+    assert "--sync" in told.err
+    assert "1 removed" in synced.out
+    assert "fees.txt" not in arag("list").out
+
+
+def test_excluded_files_stay_out(arag: Arag, tmp_path: Path) -> None:
+    write_notes(tmp_path)
+
+    arag("index", "notes", "--exclude", "sub/", "--exclude", "*.txt")
+
+    assert arag("list").out.count("\n") == 2
+
+
+def test_a_chinese_path_and_a_gbk_file_are_found_in_any_locale(arag: Arag, tmp_path: Path) -> None:
+    folder = tmp_path / "资料 夹"
+    folder.mkdir()
+    (folder / "说明.txt").write_bytes("蓝桥泵站有两台水泵。\r\n第二台很旧。\r\n".encode("gbk"))
+
+    indexed = arag("index", "资料 夹", LC_ALL="C", LANG="C")
+    found = arag("search", "蓝桥泵站", "--mode", "keyword", LC_ALL="C", LANG="C")
+    as_json = arag("search", "蓝桥泵站", "--mode", "keyword", "--json", LC_ALL="POSIX")
+
+    assert indexed.code == 0, indexed.err
+    assert "资料 夹/说明.txt" in found.out
+    assert "蓝桥泵站有两台水泵。" in found.out
+    assert as_json.json["hits"][0]["snippet"] == "蓝桥泵站有两台水泵。"
+
+
+def test_kb_is_taken_before_and_after_the_command_and_from_the_environment(
+    arag: Arag, tmp_path: Path
+) -> None:
+    write_notes(tmp_path)
+    arag("index", "notes/fees.txt", "--kb", "other")
+
+    assert "fees.txt" in arag("list", "--kb", "other").out
+    assert "fees.txt" in arag("--kb", "other", "list").out
+    assert "fees.txt" in arag("list", ARAG_KB=str(tmp_path / "other")).out
+    assert not (tmp_path / ".arag").exists()
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(arag: Arag, tmp_path: Path) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(60):
+        sentences = " ".join(f"Fact {number}.{n} is about item {n * 7}." for n in range(12))
+        (many / f"{number:02}.txt").write_text(sentences)
+    environment = {**os.environ, "ARAG_INDEX__BATCH_SECONDS": "1"}
+    running = subprocess.Popen(
+        [*ARAG, "index", "many"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(5)
+    running.send_signal(signal.SIGINT)
+    _out, err = running.communicate(timeout=60)
+    kept = arag("list").out.count("\n")
+    again = arag("index", "many")
+
+    assert running.returncode == 130
+    assert "run the same command again to continue" in err.lower()
+    assert "Traceback" not in err
+    assert 0 < kept < 60
+    assert again.code == 0
+    assert f"{kept} unchanged" in again.out
+    assert arag("list").out.count("\n") == 60
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    text = " ".join(f"Fact {n} is about item {n * 7}." for n in range(3000))
+    (tmp_path / "long.txt").write_text(text)
+    running = subprocess.Popen(
+        [*ARAG, "index", "long.txt"],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(4)
+    running.send_signal(signal.SIGINT)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _out, err = running.communicate(timeout=60)
+
+    assert running.returncode in (130, -signal.SIGINT)
+    assert time.monotonic() - began < 3
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_says_nothing_when_all_is_well(arag: Arag, tmp_path: Path, quiet: bool) -> None:
+    write_notes(tmp_path)
+
+    ran = arag("index", "notes", *(["--quiet"] if quiet else []))
+
+    assert ran.code == 0
+    assert (ran.out == "") == quiet

@@ -1,0 +1,120 @@
+"""`arag search` and `arag read`: what they find, and how it is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Arag
+
+HIT = {"chunk_id", "source_id", "score", "title", "uri", "page", "section", "snippet"}
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "bm25", "hybrid"])
+def test_json_holds_hits_with_eight_fields_in_every_mode(ask_indexed: Arag, mode: str) -> None:
+    ran = ask_indexed("search", "pumps replaced", "--mode", mode, "--json")
+
+    assert ran.code == 0, ran.err
+    assert all(set(hit) == HIT for hit in ran.json["hits"])
+    best = ran.json["hits"][0]
+    assert best["title"] == "Pump station"
+    assert "replaced" in best["snippet"] or "pumps" in best["snippet"]
+    assert best["uri"].endswith("notes/pump.md")
+
+
+def test_a_person_sees_id_title_section_path_and_snippet(ask_indexed: Arag) -> None:
+    ran = ask_indexed("search", "replaced", "--mode", "keyword")
+    chunk_id = ask_indexed("search", "replaced", "--mode", "keyword", "--json").json["hits"][0][
+        "chunk_id"
+    ]
+
+    assert f"1. [{chunk_id}] Pump station" in ran.out
+    assert "notes/pump.md" in ran.out
+    assert "The second one was replaced in 2019." in ran.out
+
+
+def test_a_chinese_question_finds_the_chinese_document(ask_indexed: Arag) -> None:
+    ran = ask_indexed("search", "水泵什么时候更换的？", "--json")
+
+    assert ran.json["hits"][0]["title"] == "蓝桥泵站"
+
+
+def test_brackets_in_a_document_are_shown_as_they_are(ask_indexed: Arag) -> None:
+    ran = ask_indexed("search", "cash", "--mode", "keyword")
+
+    assert "[in cash]" in ran.out
+
+
+def test_absence_is_an_answer_in_keyword_mode(ask_indexed: Arag) -> None:
+    ran = ask_indexed("search", "Hagood zebra", "--mode", "keyword")
+
+    assert ran.code == 0
+    assert ran.out == ""
+    assert "0 chunks contain 'Hagood'." in ran.err
+    assert "0 chunks contain 'zebra'." in ran.err
+
+
+def test_quotes_keep_a_phrase(ask_indexed: Arag) -> None:
+    together = ask_indexed("search", '"yearly fee"', "--mode", "keyword", "--json").json
+    apart = ask_indexed("search", '"fee yearly"', "--mode", "keyword", "--json").json
+
+    assert len(together["hits"]) == 1
+    assert apart["hits"] == []
+
+
+def test_whole_words_and_require_all_narrow_a_keyword_search(ask_indexed: Arag) -> None:
+    def count(*words: str) -> int:
+        return len(ask_indexed("search", *words, "--mode", "keyword", "--json").json["hits"])
+
+    assert count("pump") == 1
+    assert count("ump") == 1
+    assert count("ump", "--whole-words") == 0
+    assert count("pumps cellar") == 2
+    assert count("pumps cellar", "--require-all") == 0
+
+
+def test_whole_words_without_keyword_mode_is_a_usage_error(ask_indexed: Arag) -> None:
+    assert ask_indexed("search", "pump", "--whole-words").code == 2
+
+
+def test_path_and_metadata_limit_a_search(ask_indexed: Arag) -> None:
+    def titles(*words: str) -> list[str]:
+        hits = ask_indexed("search", "is", "--mode", "keyword", "--json", *words).json["hits"]
+        return [Path(hit["uri"]).name for hit in hits]
+
+    assert titles("--path", "*.txt") == ["fees.txt"]
+    assert titles("--path", "*/sub/*") == []
+    assert "fees.txt" in titles("--where", "lang=mixed")
+    assert titles("--where", "lang=fr") == []
+
+
+def test_k_limits_the_hits_and_asking_for_more_does_not_reorder(ask_indexed: Arag) -> None:
+    one = ask_indexed("search", "water pump", "-k", "1", "--json").json["hits"]
+    three = ask_indexed("search", "water pump", "-k", "3", "--json").json["hits"]
+
+    assert len(one) == 1
+    assert three[0] == one[0]
+
+
+def test_read_shows_the_whole_text_and_its_neighbours(ask_indexed: Arag) -> None:
+    chunk_id = ask_indexed("search", "cellar", "--mode", "keyword", "--json").json["hits"][0][
+        "chunk_id"
+    ]
+
+    shown = ask_indexed("read", chunk_id, "--before", "1", "--after", "1")
+    as_json = ask_indexed("read", chunk_id, "--json").json
+
+    assert "Apples keep best in a cold cellar." in shown.out
+    assert as_json["chunks"][0]["chunk_id"] == chunk_id
+    assert as_json["chunks"][0]["text"].strip() == "Apples keep best in a cold cellar."
+
+
+def test_an_unknown_id_is_named_with_the_nearest(ask_indexed: Arag) -> None:
+    alone = ask_indexed("read", "1-99")
+    beside = ask_indexed("read", "1-1", "1-99", "--json")
+
+    assert alone.code == 1
+    assert "'1-99'" in alone.err
+    assert "1-1" in alone.err
+    assert beside.code == 0
+    assert len(json.loads(beside.out)["chunks"]) == 1
