@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentic_rag.cli import streams
-from agentic_rag.cli.options import AsJson, Kb, NoWait, PathGlobs, filter_for, open_existing
+from agentic_rag.cli.options import AsJson, Kb, NoWait, PathGlobs, open_existing
 from agentic_rag.cli.passages import place
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ def list_documents(
 
     Example: `arag list --path '*.pdf'`
     """
-    documents = open_existing(ctx, kb).documents(where=filter_for(path, None))
+    documents = open_existing(ctx, kb).documents()
+    if path:
+        from agentic_rag.knowledge_base.filters import path_matcher
+
+        fits = path_matcher(tuple(path)).match_file
+        documents = [document for document in documents if fits(document.uri)]
     if as_json:
         streams.out_json({"documents": [asdict(document) for document in documents]})
     elif sys.stdout.isatty():

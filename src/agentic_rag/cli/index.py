@@ -77,7 +77,7 @@ def index(
         raise NoSuchPath(f"There is no file or folder at {names}; check the path.")
 
     from agentic_rag.cli.progress import shown
-    from agentic_rag.knowledge_base import KnowledgeBase
+    from agentic_rag.knowledge_base import KnowledgeBase, KnowledgeBaseBusy
 
     with stopping_on_ctrl_c() as stop, shown(quiet=quiet) as on_progress:
         store = KnowledgeBase.open(settings.kb, settings=settings, create=bool(paths))
@@ -89,16 +89,21 @@ def index(
             "on_wait": streams.say,
             "wait": not no_wait,
         }
-        if paths:
-            report = store.add(paths, sync=sync, retry_failed=retry_failed, **shared)
-        else:
-            report = store.retry_failed(**shared)
+        try:
+            if paths:
+                report = store.add(paths, sync=sync, retry_failed=retry_failed, **shared)
+            else:
+                report = store.retry_failed(**shared)
+        except KnowledgeBaseBusy:
+            if not stop.is_set():
+                raise
+            streams.say("Stopped while waiting; nothing was done.")
+            raise typer.Exit(exit_codes.INTERRUPTED) from None
     if as_json:
         streams.out_json(report_json(report))
     else:
         _render(report, quiet=quiet)
-    named = {form for path in paths or () for form in _uri_forms(path)}
-    raise typer.Exit(_exit_code(report, named))
+    raise typer.Exit(_exit_code(report))
 
 
 @contextmanager
@@ -180,14 +185,10 @@ def _summary(report: "IndexReport") -> str:
     return f"Documents: {documents}; {embedded}; {report.seconds:.1f} s."
 
 
-def _uri_forms(path: Path) -> tuple[str, str]:
-    return path.absolute().as_posix(), path.resolve().as_posix()
-
-
-def _exit_code(report: "IndexReport", named: set[str]) -> int:
+def _exit_code(report: "IndexReport") -> int:
     if report.stopped:
         return exit_codes.INTERRUPTED
-    unsupported = any(one.uri in named for one in report.unsupported)
+    unsupported = any(one.explicit for one in report.unsupported)
     if report.failed or report.empty or unsupported:
         return exit_codes.SOME_FAILED
     return exit_codes.OK
