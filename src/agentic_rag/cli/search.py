@@ -64,13 +64,14 @@ def search(
         raise typer.BadParameter("--whole-words and --require-all need --mode keyword.")
     wanted = filter_for(path, where)
     store = open_existing(ctx, kb)
-    top_k = k or store.settings.search.top_k
     if mode == "keyword":
+        from agentic_rag.knowledge_base.keyword import split_keywords
+
         result = store.keyword_search(
-            query, top_k, whole_words=whole_words, require_all=require_all, where=wanted
+            split_keywords(query), k, whole_words=whole_words, require_all=require_all, where=wanted
         )
     else:
-        result = store.snapshot().search(query, mode, top_k, where=wanted)
+        result = store.snapshot().search(query, mode, k, where=wanted)
     for notice in result.notices:
         streams.say(f"note: {notice}")
     if as_json:

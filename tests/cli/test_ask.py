@@ -1,0 +1,138 @@
+"""`arag ask`: what goes where, on a terminal and into a pipe, and how it stops."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import ARAG, Arag
+from tests.cli.slow_model import SlowModel, serving
+
+QUESTION = "When was the second pump replaced?"
+REPLY = ["The second ", "pump was ", "replaced ", "in 2019."]
+
+
+def test_without_a_model_the_best_passages_answer_with_numbered_sources(ask_indexed: Arag) -> None:
+    ran = ask_indexed("ask", QUESTION, "--model", "none")
+
+    assert ran.code == 0, ran.err
+    answer, sources = ran.out.split("\nSources\n")
+    assert "The second one was replaced in 2019." in answer
+    assert "[1]" in answer
+    assert sources.startswith("[1] Pump station")
+    assert "notes/pump.md" in sources
+    assert "naive, none: " in ran.err
+
+
+def test_quiet_leaves_only_the_answer_and_its_sources(ask_indexed: Arag) -> None:
+    ran = ask_indexed("ask", QUESTION, "--model", "none", "--quiet")
+
+    assert ran.err == ""
+    assert "\nSources\n" in ran.out
+
+
+def test_json_is_the_whole_answer_on_standard_output_alone(ask_indexed: Arag) -> None:
+    answer = ask_indexed("ask", QUESTION, "--model", "none", "--json").json
+
+    assert answer["question"] == QUESTION
+    assert answer["strategy"] == "naive"
+    assert answer["model"] == "none"
+    assert answer["trace"][0]["type"] == "run_started"
+    first = answer["citations"][0]
+    assert first["number"] == 1
+    assert first["title"] == "Pump station"
+    assert "replaced in 2019" in first["snippet"]
+
+
+def test_a_chinese_question_is_answered_in_any_locale(ask_indexed: Arag) -> None:
+    ran = ask_indexed("ask", "第二台水泵什么时候更换？", "--model", "none", LC_ALL="C")
+
+    assert "第二台水泵于2019年更换。" in ran.out
+
+
+def test_an_answer_can_be_asked_of_some_documents_only(ask_indexed: Arag) -> None:
+    answer = ask_indexed("ask", QUESTION, "--model", "none", "--path", "fees.txt", "--json").json
+
+    assert {Path(one["uri"]).name for one in answer["citations"]} <= {"fees.txt"}
+
+
+@pytest.mark.parametrize("words", [("--model", "gpt"), ("--strategy", "magic")])
+def test_an_unknown_model_or_strategy_is_one_line(ask_indexed: Arag, words: list[str]) -> None:
+    ran = ask_indexed("ask", QUESTION, *words)
+
+    assert ran.code == 1
+    assert words[1] in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_an_empty_question_is_a_usage_error(ask_indexed: Arag) -> None:
+    assert ask_indexed("ask", " ").code == 2
+
+
+def test_into_a_pipe_goes_only_the_finished_text(ask_indexed: Arag) -> None:
+    with serving(SlowModel(REPLY, 0.01)) as model:
+        ran = ask_indexed("ask", QUESTION, "--model", "openai:slow", ARAG_BASE_URL=model.address)
+
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("The second pump was replaced in 2019")
+    assert "matched afterwards" in ran.out
+
+
+def test_on_a_terminal_the_text_comes_while_it_is_written_and_once(indexed: Path) -> None:
+    with serving(SlowModel(REPLY, 0.5)) as model:
+        outer, inner = pty.openpty()
+        environment = {**os.environ, "ARAG_BASE_URL": model.address, "TERM": "xterm"}
+        running = subprocess.Popen(
+            [*ARAG, "ask", QUESTION, "--model", "openai:slow"],
+            cwd=indexed,
+            env=environment,
+            stdout=inner,
+            stderr=subprocess.PIPE,
+        )
+        os.close(inner)
+        early = b""
+        while b"second" not in early:
+            early += os.read(outer, 1000)
+        still_running = running.poll() is None
+        shown = early
+        try:
+            while piece := os.read(outer, 1000):
+                shown += piece
+        except OSError:  # the other end was closed
+            pass
+        running.wait(timeout=30)
+        os.close(outer)
+
+    assert still_running
+    assert b"2019" not in early
+    assert shown.count(b"The second") == 1
+    assert b"Sources" in shown
+
+
+def test_ctrl_c_ends_within_a_second_and_hangs_up(indexed: Path) -> None:
+    with serving(SlowModel(["word "] * 100, 0.3)) as model:
+        environment = {**os.environ, "ARAG_BASE_URL": model.address}
+        running = subprocess.Popen(
+            [*ARAG, "ask", QUESTION, "--model", "openai:slow"],
+            cwd=indexed,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert model.requested.wait(30)
+        running.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out, err = running.communicate(timeout=30)
+        took = time.monotonic() - began
+
+        assert running.returncode == 130
+        assert took < 1.5
+        assert out == ""
+        assert err.endswith("Stopped.\n")
+        assert "Traceback" not in err
+        assert model.hung_up.wait(5)
