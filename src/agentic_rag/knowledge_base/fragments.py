@@ -1,0 +1,163 @@
+"""What searches keep in memory or in mapped files, one piece a Lance fragment.
+
+A fragment's rows never change, so a piece is derived once and serves every later version that
+still has the fragment; a new document costs only its own fragment. Deletions are laid over as a
+mask when a version is opened.
+"""
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Keys = NDArray[np.int64]  # document number << 32 | chunk number, so that order is reading order
+
+
+def keys_of(rows: pa.Table) -> Keys:
+    """The chunk keys of rows with columns `document` and `chunk`."""
+    documents = rows["document"].to_numpy().astype(np.int64)
+    return (documents << 32) | rows["chunk"].to_numpy().astype(np.int64)
+
+
+def key(document: int, chunk: int) -> int:
+    return (document << 32) | chunk
+
+
+def chunk_id(chunk_key: int) -> str:
+    return f"{chunk_key >> 32}-{chunk_key & 0xFFFFFFFF}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Lowered texts of a fragment's live rows, with their keys."""
+
+    lowered: pl.Series
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPiece:
+    """Vectors of a fragment, (rows, dimensions); `owners` are chunk keys, `sentences` indexes into
+    the chunk's sentences; rows that are deleted or have no vector are False in `live`."""
+
+    vectors: NDArray[np.float32]
+    owners: Keys
+    sentences: NDArray[np.int32]
+    live: NDArray[np.bool_]
+
+
+class FragmentCache:
+    """Pieces by the name of the fragment's data file; safe to use from several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "derived"
+        self._texts: dict[str, TextPiece] = {}
+        self._mapped: dict[str, tuple[Any, ...]] = {}
+        self._vectors: dict[str, VectorPiece] = {}
+        self._lock = threading.Lock()
+
+    def texts(self, table: lance.LanceDataset) -> list[TextPiece]:
+        """Lowered texts of every fragment of this version of the chunks table."""
+        with self._lock:
+            wanted = {_name(f): f for f in table.get_fragments()}
+            pieces = {n: self._texts.get(n) or _lowered(table, f) for n, f in wanted.items()}
+            self._texts = pieces
+            return list(pieces.values())
+
+    def vectors(self, table: lance.LanceDataset) -> list[VectorPiece]:
+        """Vectors of every fragment of this version of the sentences table."""
+        with self._lock:
+            wanted = {_name(f): f for f in table.get_fragments()}
+            pieces = {n: self._vectors.get(n) or self._vector_piece(table, f) for n, f in wanted.items()}
+            self._vectors = pieces
+            self._mapped = {n: m for n, m in self._mapped.items() if any(w.startswith(n) for w in wanted)}
+            return list(pieces.values())
+
+    def _vector_piece(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> VectorPiece:
+        stem = _stem(fragment)
+        if stem not in self._mapped:
+            self._mapped[stem] = self._read(stem) or self._derive(table, fragment)
+        vectors, owners, sentences = self._mapped[stem]
+        live = owners >= 0
+        if fragment.num_deletions:
+            alive = np.zeros(len(live), dtype=np.bool_)
+            alive[_live_offsets(table, fragment)] = True
+            live &= alive
+        return VectorPiece(vectors, owners, sentences, live)
+
+    def _files(self, stem: str) -> list[Path]:
+        return [self._directory / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")]
+
+    def _read(self, stem: str) -> tuple[Any, ...] | None:
+        vectors, owners, sentences = self._files(stem)
+        try:
+            return np.load(vectors, mmap_mode="r"), np.load(owners), np.load(sentences)
+        except (OSError, ValueError):
+            return None
+
+    def _derive(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> tuple[Any, ...]:
+        columns = ["document", "chunk", "sentence", "vector"]
+        rows = table.scanner(columns=columns, fragments=[fragment], with_row_address=True).to_table()
+        offsets = _offsets(rows)
+        dimensions = table.schema.field("vector").type.list_size
+        vectors = np.zeros((fragment.physical_rows, dimensions), dtype=np.float32)
+        owners = np.full(fragment.physical_rows, -1, dtype=np.int64)
+        sentences = np.zeros(fragment.physical_rows, dtype=np.int32)
+        column = rows["vector"].combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks)
+        present = column.is_valid().to_numpy(zero_copy_only=False)
+        flat = column.values.to_numpy(zero_copy_only=False).reshape(-1, dimensions)
+        vectors[offsets[present]] = flat[column.offset : column.offset + len(column)][present]
+        owners[offsets[present]] = keys_of(rows)[present]
+        sentences[offsets] = rows["sentence"].to_numpy()
+        derived = (vectors, owners, sentences)
+        with contextlib.suppress(OSError):  # a read-only knowledge base is searched from memory
+            self._directory.mkdir(exist_ok=True)
+            for path, array in zip(self._files(_stem(fragment)), derived, strict=True):
+                draft = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
+                with draft.open("wb") as file:
+                    np.save(file, array)
+                draft.replace(path)
+            return self._read(_stem(fragment)) or derived
+        return derived
+
+    def clean(self, keep: list[lance.LanceDataset]) -> None:
+        """Delete derived files of fragments that none of these versions has."""
+        stems = {_stem(f) for table in keep for f in table.get_fragments()}
+        for path in self._directory.glob("*"):
+            if path.name.split(".", 1)[0] not in stems:
+                path.unlink(missing_ok=True)
+
+
+def _stem(fragment: lance.LanceFragment) -> str:
+    return Path(fragment.data_files()[0].path).stem
+
+
+def _name(fragment: lance.LanceFragment) -> str:
+    return f"{_stem(fragment)}-{fragment.num_deletions}"
+
+
+def _offsets(rows: pa.Table) -> NDArray[np.int64]:
+    # A row address is fragment id << 32 | offset.
+    return (rows["_rowaddr"].to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _live_offsets(table: lance.LanceDataset, fragment: lance.LanceFragment) -> NDArray[np.int64]:
+    rows = table.scanner(columns=["sentence"], fragments=[fragment], with_row_address=True).to_table()
+    return _offsets(rows)
+
+
+def _lowered(table: lance.LanceDataset, fragment: lance.LanceFragment) -> TextPiece:
+    rows = table.scanner(columns=["document", "chunk", "text"], fragments=[fragment]).to_table()
+    # Python's lower(), since polars lowers 55 code points another way.
+    lowered = pl.Series([text.lower() for text in rows["text"].to_pylist()], dtype=pl.String)
+    return TextPiece(lowered, keys_of(rows))

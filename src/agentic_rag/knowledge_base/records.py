@@ -1,0 +1,194 @@
+"""What a knowledge base takes and gives: frozen records, ready for JSON by `dataclasses.asdict`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agentic_rag.text.document import Scalar
+from agentic_rag.errors import AragError
+
+Mode = Literal["keyword", "semantic", "bm25", "hybrid"]
+DocumentStatus = Literal["ready", "empty", "failed"]
+
+
+class NoKnowledgeBase(AragError):
+    """There is no knowledge base where one was looked for."""
+
+
+class DamagedKnowledgeBase(AragError):
+    """A knowledge base's own files cannot be used as they are."""
+
+
+class KnowledgeBaseBusy(AragError):
+    """Another writer holds the lock and waiting was not wanted."""
+
+
+class EmbeddingModelMismatch(AragError):
+    """A knowledge base was made with another embedding model than the settings name."""
+
+
+class UnknownDocument(AragError):
+    """A selector fits no document, or more than one."""
+
+
+class BadQuery(AragError):
+    """A query that cannot be searched, such as an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Narrows a search: a document passes if its path fits one of `paths` (gitignore-style
+    globs, relative ones at any depth) and its chunk or document has all of `metadata`."""
+
+    paths: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found. `page` and `section` are those of its best matched sentence."""
+
+    chunk_id: str
+    source_id: str | None
+    score: float
+    title: str
+    uri: str
+    page: int | None
+    section: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first.
+
+    `terms` are the strings to highlight; `counts` says in keyword mode how many chunks contain
+    each keyword; `related` is False where nothing is clearly related; `notices` are sentences
+    for a person about how the search was done.
+    """
+
+    mode: Mode
+    query: str
+    hits: tuple[Hit, ...]
+    terms: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    related: bool = True
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk whole. `text` is what is searched and shown; `tokens` are o200k tokens of it."""
+
+    chunk_id: str
+    source_id: str | None
+    title: str
+    uri: str
+    page: int | None
+    section: str
+    text: str
+    tokens: int
+    metadata: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """Chunks in the order asked for; `unknown` maps each id that does not exist to the nearest
+    one that does (None where there is none)."""
+
+    chunks: tuple[Chunk, ...]
+    unknown: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """One document. "empty" has no text; "failed" has a `reason`, and chunks only where an
+    earlier version of it still serves. `size` is in bytes, `tokens` in o200k tokens."""
+
+    number: int
+    uri: str
+    title: str
+    media_type: str
+    status: DocumentStatus
+    reason: str
+    chunks: int
+    sentences: int
+    tokens: int
+    size: int
+    indexed_at: str
+    metadata: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stage is. `total` is None while unknown, and an estimate for sentences."""
+
+    stage: Literal["scan", "parse", "embed", "write", "index"]
+    done: int
+    total: int | None
+    unit: Literal["documents", "sentences", "rows"]
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOutcome:
+    """What became of one source; `explicit` where it was named rather than met in a folder."""
+
+    uri: str
+    number: int | None = None
+    reason: str = ""
+    chunks: int = 0
+    explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one run did, per document. `gone` are indexed files no longer on disk that were kept
+    because `sync` was off; `stopped` says that the run was asked to end early."""
+
+    added: tuple[DocumentOutcome, ...] = ()
+    updated: tuple[DocumentOutcome, ...] = ()
+    unchanged: tuple[DocumentOutcome, ...] = ()
+    removed: tuple[DocumentOutcome, ...] = ()
+    empty: tuple[DocumentOutcome, ...] = ()
+    failed: tuple[DocumentOutcome, ...] = ()
+    unsupported: tuple[DocumentOutcome, ...] = ()
+    warnings: tuple[DocumentOutcome, ...] = ()
+    gone: tuple[str, ...] = ()
+    stopped: bool = False
+    sentences_embedded: int = 0
+    sentences_reused: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """Files and bytes on disk before and after."""
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a knowledge base. `bytes_on_disk` includes derived files; `writer` names who
+    is writing now."""
+
+    path: str
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    bytes_on_disk: int
+    embedding_model: str
+    dimensions: int
+    schema_version: int
+    chunking: Mapping[str, int]
+    unindexed_rows: int
+    failed: tuple[DocumentInfo, ...]
+    empty: tuple[DocumentInfo, ...]
+    sentences_without_vector: int
+    off_topic_score: float | None
+    writer: str | None

@@ -1,0 +1,117 @@
+"""Rows of the tables from parsed documents, and records from rows."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from agentic_rag.knowledge_base.records import DocumentInfo
+from agentic_rag.knowledge_base.tables import CHUNKS, sentences_schema
+from agentic_rag.models.embedder import Vectors
+from agentic_rag.text.chunking import ChunkDraft, text_to_embed
+from agentic_rag.text.words import words
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceDraft:
+    """A sentence to embed: its place, the text an embedder gets, and that text's hash."""
+
+    chunk: int
+    sentence: int
+    text: str
+    hash: bytes
+
+
+def document_info(row: Mapping[str, Any]) -> DocumentInfo:
+    """The record of a row of the documents table."""
+    when = datetime.fromtimestamp(row["indexed_ns"] / 1e9, tz=UTC)
+    return DocumentInfo(
+        number=row["number"],
+        uri=row["uri"],
+        title=row["title"],
+        media_type=row["media_type"],
+        status=row["status"],
+        reason=row["reason"],
+        chunks=row["chunks"],
+        sentences=row["sentences"],
+        tokens=row["tokens"],
+        size=row["size"],
+        indexed_at=when.isoformat(timespec="seconds"),
+        metadata=json.loads(row["metadata"]),
+    )
+
+
+def sentences_to_embed(drafts: Sequence[ChunkDraft], with_heading: bool) -> list[SentenceDraft]:
+    """The sentences of a document that get a vector, in reading order."""
+    return [
+        _sentence(draft, number, index, with_heading)
+        for number, draft in enumerate(drafts, start=1)
+        for index, sentence in enumerate(draft.sentences)
+        if not sentence.is_heading
+    ]
+
+
+def _sentence(draft: ChunkDraft, number: int, index: int, with_heading: bool) -> SentenceDraft:
+    sentence = draft.sentences[index]
+    text = draft.text[sentence.start : sentence.end].strip()
+    if with_heading:
+        text = text_to_embed(draft.title, sentence.section, text)
+    return SentenceDraft(number, index, text, hashlib.blake2b(text.encode(), digest_size=16).digest())
+
+
+def chunk_rows(document: int, drafts: Sequence[ChunkDraft]) -> pa.Table:
+    """Rows of the chunks table, numbered from 1."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "document": document,
+                "chunk": number,
+                "source_id": draft.given.source_id if draft.given else None,
+                "title": draft.title,
+                "section": draft.section,
+                "page": draft.page,
+                "text": draft.text,
+                "words": " ".join(words(draft.text)),
+                "tokens": draft.tokens,
+                "sentences": [
+                    {"start": s.start, "end": s.end, "section": s.section, "page": s.page}
+                    for s in draft.sentences
+                ],
+                "metadata": _own_metadata(draft),
+            }
+            for number, draft in enumerate(drafts, start=1)
+        ],
+        schema=CHUNKS,
+    )
+
+
+def sentence_rows(
+    document: int, drafts: Sequence[SentenceDraft], vectors: Vectors, present: Sequence[bool]
+) -> pa.Table:
+    """Rows of the sentences table; where `present` is False the vector is null."""
+    dimensions = vectors.shape[1]
+    column = pa.FixedSizeListArray.from_arrays(
+        pa.array(vectors.ravel(), pa.float32()),
+        dimensions,
+        mask=pa.array([not there for there in present], pa.bool_()),
+    )
+    return pa.Table.from_arrays(
+        [
+            pa.array([document] * len(drafts), pa.int32()),
+            pa.array([draft.chunk for draft in drafts], pa.int32()),
+            pa.array([draft.sentence for draft in drafts], pa.int32()),
+            pa.array([draft.hash for draft in drafts], pa.binary(16)),
+            column,
+        ],
+        schema=sentences_schema(dimensions),
+    )
+
+
+def _own_metadata(draft: ChunkDraft) -> str | None:
+    if draft.given is None or not draft.given.metadata:
+        return None
+    return json.dumps(dict(draft.given.metadata), ensure_ascii=False)

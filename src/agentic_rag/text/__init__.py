@@ -1,0 +1,1 @@
+"""Pure functions over text: tokens, language, words, sentences, chunks."""

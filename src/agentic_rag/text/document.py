@@ -1,0 +1,58 @@
+"""A document as parsing leaves it: one text, and marks that say what stands where in it.
+
+Marks are offsets into the text, so that chunking stays a pure function of the text and the
+place of every sentence (heading path, page) is looked up afterwards.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading line. `start` is the offset of its line in the text; `level` counts from 1."""
+
+    start: int
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page border. `start` is the offset of the page's first character; numbers from 1."""
+
+    start: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenChunk:
+    """One item of a corpus that comes already cut; `text` is without its title line."""
+
+    source_id: str
+    title: str
+    text: str
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One source, parsed.
+
+    `knowledge_path` holds the folders between the indexed root and the file. A document with
+    `given_chunks` is never cut again and has an empty `text`. `warnings` are sentences for a
+    person ("no text on pages 2-4: ...") about text that could not be taken.
+    """
+
+    uri: str
+    title: str
+    media_type: str
+    text: str
+    headings: tuple[Heading, ...] = ()
+    pages: tuple[Page, ...] = ()
+    given_chunks: tuple[GivenChunk, ...] | None = None
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    knowledge_path: tuple[str, ...] = ()
