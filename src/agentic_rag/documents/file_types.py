@@ -1,0 +1,124 @@
+"""What a file is: by its suffix, and by its first bytes where the suffix says nothing."""
+
+from typing import Literal
+
+Family = Literal["text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code"]
+
+_SUFFIXES: dict[Family, dict[str, str]] = {
+    "text": {
+        "text/plain": "txt text log org adoc asciidoc tex srt vtt",
+    },
+    "markdown": {"text/markdown": "md markdown mdown mkd mdx qmd rmd"},
+    "rst": {"text/x-rst": "rst rest"},
+    "html": {"text/html": "html htm", "application/xhtml+xml": "xhtml xht"},
+    "pdf": {"application/pdf": "pdf"},
+    "csv": {"text/csv": "csv", "text/tab-separated-values": "tsv tab"},
+    "json": {"application/json": "json", "application/geo+json": "geojson"},
+    "jsonl": {"application/jsonl": "jsonl ndjson"},
+    "code": {
+        "text/x-python": "py pyi",
+        "text/javascript": "js mjs cjs jsx",
+        "text/x-typescript": "ts tsx mts cts",
+        "text/x-java": "java",
+        "text/x-c": "c h",
+        "text/x-c++": "cc cpp cxx hh hpp hxx",
+        "text/x-csharp": "cs",
+        "text/x-go": "go",
+        "text/x-rust": "rs",
+        "text/x-ruby": "rb",
+        "text/x-php": "php",
+        "text/x-shellscript": "sh bash zsh fish",
+        "text/x-powershell": "ps1",
+        "text/x-sql": "sql",
+        "text/x-yaml": "yaml yml",
+        "text/x-toml": "toml",
+        "text/x-ini": "ini cfg conf properties env",
+        "text/css": "css scss less",
+        "text/x-kotlin": "kt kts",
+        "text/x-swift": "swift",
+        "text/x-scala": "scala",
+        "text/x-lua": "lua",
+        "text/x-r": "r",
+        "text/x-perl": "pl pm",
+        "text/x-dart": "dart",
+        "text/x-haskell": "hs",
+        "text/x-elixir": "ex exs",
+        "text/x-erlang": "erl",
+        "text/x-clojure": "clj",
+        "text/x-julia": "jl",
+        "text/x-groovy": "groovy gradle",
+        "text/x-protobuf": "proto",
+        "text/x-graphql": "graphql",
+        "text/x-terraform": "tf",
+        "text/x-vue": "vue svelte",
+        "text/xml": "xml xsd xsl",
+    },
+}
+BY_SUFFIX: dict[str, tuple[Family, str]] = {
+    f".{suffix}": (family, media_type)
+    for family, types in _SUFFIXES.items()
+    for media_type, suffixes in types.items()
+    for suffix in suffixes.split()
+}
+
+# Text as bytes, but in a language meant for a program, and not one that is read here.
+_UNREAD_TEXT = (b"{\\rtf", b"%!PS")
+
+_SIGNATURES = (
+    (b"%PDF-", "a PDF"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"PK\x05\x06", "a ZIP archive"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file"),
+    (b"{\\rtf", "a rich text file"),
+    (b"%!PS", "a PostScript file"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"II*\x00", "a TIFF image"),
+    (b"MM\x00*", "a TIFF image"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
+    (b"\x7fELF", "a program"),
+    (b"MZ", "a program"),
+    (b"\xca\xfe\xba\xbe", "a Java class or program"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"ID3", "an MP3 recording"),
+    (b"OggS", "an Ogg recording"),
+    (b"fLaC", "a FLAC recording"),
+    (b"RIFF", "a WAV, AVI or WebP file"),
+    (b"\x00\x01\x00\x00\x00", "a font"),
+    (b"wOF", "a font"),
+    (b"GGUF", "a language model"),
+)
+
+
+def known_type(data: bytes) -> str | None:
+    """The kind of a binary file in words ("a PNG image"), by its first bytes."""
+    for signature, name in _SIGNATURES:
+        if data.startswith(signature):
+            return name
+    return "an MP4 or HEIC file" if data[4:8] == b"ftyp" else None
+
+
+def is_pdf(data: bytes) -> bool:
+    """Whether the first bytes are a PDF's."""
+    return data.startswith(b"%PDF-")
+
+
+def is_unread_text(data: bytes) -> bool:
+    """Whether the bytes are a page description that would only be noise as text."""
+    return data.startswith(_UNREAD_TEXT)
+
+
+def supported_types() -> str:
+    """The supported types for a message."""
+    return (
+        "text (.txt), Markdown, reStructuredText, HTML, PDF, CSV and TSV, JSON and JSON Lines, "
+        "and source code"
+    )

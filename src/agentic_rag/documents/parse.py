@@ -1,0 +1,117 @@
+"""Bytes of one source -> Document: by suffix, then by content."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from agentic_rag.documents import file_types, html_page, source_code
+from agentic_rag.documents.delimited import parse_delimited
+from agentic_rag.documents.document import Document
+from agentic_rag.documents.encoding import Decoded, NotText, decode
+from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
+from agentic_rag.documents.file_types import Family
+from agentic_rag.documents.headings import file_name
+from agentic_rag.documents.html_page import parse_html
+from agentic_rag.documents.json_data import parse_json, parse_json_lines
+from agentic_rag.documents.markdown import parse_markdown
+from agentic_rag.documents.pdf import parse_pdf
+from agentic_rag.documents.plain_text import parse_plain_text
+from agentic_rag.documents.restructured_text import parse_restructured_text
+from agentic_rag.documents.source_code import parse_source_code
+
+__all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse"]
+
+# Mixed into the content hash: raise it when the same bytes give another document than before,
+# and every source is parsed again.
+PARSER_VERSION = 1
+
+_TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
+    "text": parse_plain_text,
+    "markdown": parse_markdown,
+    "rst": parse_restructured_text,
+    "html": parse_html,
+    "csv": parse_delimited,
+    "json": parse_json,
+    "jsonl": parse_json_lines,
+    "code": parse_source_code,
+}
+
+
+def parse(source_uri: str, data: bytes, folders: tuple[str, ...] = ()) -> Document:
+    """The document that `data` is, named `source_uri`, lying in `folders` below the root.
+
+    Raises UnsupportedDocument for a type that is not read here and UnreadableDocument for a
+    damaged, locked or undecodable file.
+    """
+    suffix = PurePosixPath(source_uri).suffix.lower()
+    family, media_type = file_types.BY_SUFFIX.get(suffix, (None, "text/plain"))
+    if file_types.is_pdf(data) and family != "code":
+        family = "pdf"
+    if not data.strip():
+        document = _empty(source_uri, media_type)
+    elif family == "pdf":
+        document = parse_pdf(source_uri, data)
+    else:
+        document = _parse_text(source_uri, data, family, media_type)
+    return replace(document, knowledge_path=folders)
+
+
+def _empty(uri: str, media_type: str) -> Document:
+    return Document(
+        uri=uri,
+        title=file_name(uri),
+        media_type=media_type,
+        text="",
+        warnings=("the file is empty",),
+    )
+
+
+def _parse_text(uri: str, data: bytes, family: Family | None, media_type: str) -> Document:
+    decoded = _decode(uri, data, family)
+    document = _TEXT_PARSERS[family or "text"](uri, decoded.text, media_type)
+    warnings = list(document.warnings)
+    if decoded.omitted:
+        warnings.append(
+            f"{decoded.omitted} damaged place{'s' * (decoded.omitted > 1)} left out: "
+            f"invalid in {decoded.encoding}"
+        )
+    if not document.text.strip() and document.given_chunks is None and not warnings:
+        warnings.append("the file holds no text")
+    return replace(document, warnings=tuple(warnings))
+
+
+def _decode(uri: str, data: bytes, family: Family | None) -> Decoded:
+    declared = None
+    if family == "html":
+        declared = html_page.declared_encoding(data)
+    elif family == "code":
+        declared = source_code.declared_encoding(data)
+    try:
+        if family is None and file_types.is_unread_text(data):
+            raise NotText("it is a page description")
+        return decode(data, declared)
+    except NotText as reason:
+        raise _no_text(uri, data, family, str(reason)) from reason
+
+
+def _no_text(
+    uri: str, data: bytes, family: Family | None, reason: str
+) -> UnsupportedDocument | UnreadableDocument:
+    known = file_types.known_type(data)
+    name = file_name(uri)
+    if family is None:
+        suffix = PurePosixPath(uri).suffix.lower()
+        if suffix:
+            what = f"'{suffix}' files are"
+        else:
+            what = f"'{name}' is {known or 'a binary file'}, which is"
+        return UnsupportedDocument(
+            f"{what} not supported; supported are {file_types.supported_types()}"
+        )
+    if known:
+        return UnreadableDocument(
+            f"'{name}' is {known} and not what its name says; give it its right suffix"
+        )
+    return UnreadableDocument(
+        f"'{name}' cannot be read as text: {reason}; save it again as UTF-8 text"
+    )
