@@ -1,0 +1,1 @@
+"""What each model setting resolves to: embedder, chat model, and the embedded model's file."""

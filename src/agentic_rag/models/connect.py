@@ -1,0 +1,173 @@
+"""Building Pydantic AI models: every import of a provider's SDK is in here.
+
+A model is built anew for each question, since its connections belong to one event loop.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agentic_rag.errors import AragError
+from agentic_rag.models import embedded
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.profiles import ModelProfile
+
+Connect = Callable[[], AbstractAsyncContextManager["Model"]]
+# A model, and the HTTP client that has to be closed after it (None: the model's own).
+Build = Callable[[], "tuple[Model, Any]"]
+
+
+class ModelUnavailable(AragError):
+    """The model asked for is unknown, or lacks a key, a package or a file."""
+
+
+def connector(name: str, build: Build) -> Connect:
+    """What connects the model `name`.
+
+    It is built once here, so that a missing package, key or name is told before any work.
+    Raises `ModelUnavailable`.
+    """
+    from pydantic_ai.exceptions import UserError
+
+    def checked() -> "tuple[Model, Any]":
+        try:
+            return build()
+        except ImportError as error:
+            raise ModelUnavailable(_missing_package(name, str(error))) from None
+        except (UserError, ValueError) as error:
+            raise ModelUnavailable(_unknown(name, str(error))) from None
+
+    checked()
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator["Model"]:
+        model, client = checked()
+        try:
+            async with model:
+                yield model
+        finally:
+            if client is not None:
+                await client.aclose()
+
+    return connect
+
+
+def _missing_package(name: str, said: str) -> str:
+    extra = re.search(r'pip install "?([\w\[\],.-]+)', said)
+    package = extra.group(1) if extra else "pydantic-ai-slim"
+    return f'The model {name} needs a package that is not installed; run `pip install "{package}"`.'
+
+
+def _unknown(name: str, said: str) -> str:
+    said = " ".join(said.split())
+    if said.startswith("Unknown model") or said.startswith("Unknown provider"):
+        close = re.search(r"Did you mean '([^']+)'", said)
+        hint = (
+            f"did you mean {close.group(1)}?"
+            if close
+            else "write provider:name, such as openai:gpt-6-luna."
+        )
+        return f"The model {name!r} is not known; {hint}"
+    return f"The model {name} cannot be used: {said.rstrip('.')}."
+
+
+def inferred(name: str, key: str) -> "tuple[Model, Any]":
+    """What Pydantic AI makes of `name` ("provider:model"); without `key` it finds its own."""
+    from pydantic_ai.models import infer_model
+    from pydantic_ai.providers import infer_provider, infer_provider_class
+
+    if not key:
+        return infer_model(name), None
+    # A provider class of its own signature may not take the key; TypeError would hide the reason.
+    infer_provider_class(name.partition(":")[0])
+
+    def provider(kind: str) -> Any:
+        if kind.startswith("gateway/"):
+            return infer_provider(kind)
+        made: Callable[..., Any] = infer_provider_class(kind)
+        return made(api_key=key)
+
+    return infer_model(name, provider), None
+
+
+def openai_compatible(system: str, model: str, base_url: str, key: str) -> "tuple[Model, Any]":
+    """A model behind OpenAI's chat protocol; `system` names the provider in the price list."""
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    client = loopback_client(base_url)
+    provider = OpenAICompatibleProvider(system, base_url=base_url, api_key=key, http_client=client)
+    return OpenAIChatModel(model, provider=provider, profile=_our_tags()), client
+
+
+def anthropic(model: str, key: str, base_url: str) -> "tuple[Model, Any]":
+    """A model behind Anthropic's protocol at another address."""
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel(model, provider=AnthropicProvider(api_key=key, base_url=base_url)), None
+
+
+def loopback_client(base_url: str) -> Any:
+    """A client that ignores HTTP_PROXY where the server is this machine; None elsewhere."""
+    host = urlsplit(base_url).hostname or ""
+    if host != "localhost" and host != "::1" and not host.startswith("127."):
+        return None
+    import httpx2
+
+    # Silence is timed by the caller; a slow model may think for longer than httpx's 5 s.
+    return httpx2.AsyncClient(trust_env=False, timeout=None)
+
+
+def ollama(model: str, base: str) -> "tuple[Model, Any]":
+    """A model of the Ollama at `base`, such as http://127.0.0.1:11434."""
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    client = loopback_client(base)
+    provider = OllamaProvider(base_url=f"{base}/v1", http_client=client)
+    return OllamaModel(model, provider=provider, profile=_our_tags()), client
+
+
+def in_process(path: Path, context_tokens: int) -> Connect:
+    """What connects the GGUF file `path`, loaded at the first question that needs it."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator["Model"]:
+        import asyncio
+
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.profiles import ModelProfile, merge_profile
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+        endpoint = await asyncio.to_thread(embedded.load, path, context_tokens)
+        client = loopback_client(endpoint.base_url)
+        provider = OpenAICompatibleProvider(
+            "llama.cpp", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client
+        )
+        # llama.cpp reads "<|im_start|>" in a passage as a turn of its own, so it is broken up.
+        profile = merge_profile(
+            _our_tags(), ModelProfile(may_tokenize_special_tokens_in_content=True)
+        )
+        try:
+            yield OpenAIChatModel(path.stem, provider=provider, profile=profile)
+        finally:
+            await client.aclose()
+
+    return connect
+
+
+def _our_tags() -> "ModelProfile":
+    """`<think>` is told apart by `strategies.thoughts`.
+
+    Pydantic AI does so only where a piece is exactly a tag, and then takes an answer that
+    quotes one, or follows a closing tag in the same piece, for thought.
+    """
+    from pydantic_ai.profiles import ModelProfile
+
+    return ModelProfile(thinking_tags=("\0", "\0"))

@@ -1,0 +1,1 @@
+"""Ways to answer: each yields events and ends in an Answer."""

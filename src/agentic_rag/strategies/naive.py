@@ -1,0 +1,303 @@
+"""The baseline: one hybrid search, one prompt, one answer.
+
+Documents that hold nothing related are said so without asking a model. Where there is no model,
+or it fails, the best passages are the answer.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from agentic_rag.errors import AragError
+from agentic_rag.strategies.answer import Answer, Status
+from agentic_rag.strategies.best_passages import list_passages
+from agentic_rag.strategies.citations import CitationWriter
+from agentic_rag.strategies.events import (
+    AnswerDelta,
+    AnswerReset,
+    Event,
+    HitRecord,
+    Notice,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+    Thought,
+    ThoughtDelta,
+    Usage,
+    UsageReported,
+)
+from agentic_rag.strategies.passages import chosen_passages, passages_block
+from agentic_rag.strategies.phrases import Phrase, say, says_not_found
+from agentic_rag.strategies.question import Question
+from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
+from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.thoughts import Piece
+from agentic_rag.text.language import is_chinese
+from agentic_rag.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from pydantic_ai.settings import ModelSettings
+
+    from agentic_rag.knowledge_base import Hit, SearchResult
+
+_PROMPTS = Path(__file__).parent / "prompts"
+_NAME = "naive"
+
+
+async def naive(question: Question) -> AsyncIterator[Event]:
+    """Answer `question`; the last event is `run_finished`."""
+    top_k = question.settings.answer.passages
+    yield StepStarted(
+        step="1",
+        name="search",
+        input={"query": question.text, "mode": "hybrid", "top_k": top_k},
+    )
+    started = time.monotonic()
+    found, passages = await asyncio.to_thread(_retrieve, question, top_k)
+    yield StepFinished(
+        step="1",
+        name="search",
+        output={"related": found.related, "hits": len(found.hits)},
+        hits=tuple(_record(hit) for hit in found.hits),
+        duration=time.monotonic() - started,
+    )
+    for message in found.notices:
+        yield Notice(level="warning", code="search", message=message)
+
+    if not found.hits:
+        phrase: Phrase = "nothing_matches_filter" if question.where else "empty_knowledge_base"
+        events = _passages_answer(question, say(phrase, question.text), (), "insufficient")
+    elif not found.related:
+        lead = f"{say('not_related', question.text)}\n\n{say('nearest', question.text)}"
+        events = _passages_answer(question, lead, found.hits, "insufficient")
+    elif question.chat.connect is None:
+        lead = say("no_model", question.text)
+        events = _passages_answer(question, lead, found.hits, "answered")
+    elif question.chat.demonstration and is_chinese(question.text):
+        lead = say("demonstration_chinese", question.text)
+        events = _passages_answer(question, lead, found.hits, "answered")
+    else:
+        events = _model_answer(question, found.hits, passages)
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+def _retrieve(question: Question, top_k: int) -> "tuple[SearchResult, list[Passage]]":
+    budget = question.settings.answer.passage_tokens
+    if question.chat.passage_tokens is not None:
+        budget = min(budget, question.chat.passage_tokens)
+    found = question.snapshot.hybrid_search(question.text, top_k, where=question.where)
+    if not found.hits or not found.related or question.chat.connect is None:
+        return found, []
+    read = question.snapshot.read_chunk([hit.chunk_id for hit in found.hits])
+    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
+    return found, chosen_passages(found.hits[: question.chat.most_passages], chunks, budget)
+
+
+async def _model_answer(
+    question: Question,
+    hits: "Sequence[Hit]",
+    passages: list[Passage],
+    step: int = 2,
+    spent: int = 0,
+) -> AsyncGenerator[Event, None]:
+    """Ask the model; `spent` requests have been made before."""
+    started = time.monotonic()
+    yield StepStarted(
+        step=str(step),
+        name="answer",
+        input={"model": question.chat.name, "passages": [p.chunk_id for p in passages]},
+    )
+    writer = CitationWriter(passages)
+    usage = Usage()
+    reply: Reply | None = None
+    failure: ModelCallFailed | None = None
+    try:
+        async with aclosing(_replies(question, passages)) as pieces:
+            async for piece in pieces:
+                match piece:
+                    case Reply():
+                        reply = piece
+                    case Retrying(reason=reason):
+                        writer = CitationWriter(passages)
+                        yield Notice(level="info", code="model_retried", message=reason)
+                        yield AnswerReset(reason=reason)
+                    case Piece(kind="restart"):
+                        writer = CitationWriter(passages)
+                        yield AnswerReset(reason="What came so far were the model's thoughts.")
+                    case Piece(kind="thought", text=text):
+                        yield ThoughtDelta(text=text)
+                    case Piece(text=text):
+                        if shown := writer.feed(text):
+                            yield AnswerDelta(text=shown)
+    except ModelCallFailed as error:
+        failure = error
+    tokens = count_tokens(passages_block(passages))
+    if reply is None:
+        requests = failure.requests if failure else 1
+        usage = Usage(model_requests=requests, cost=question.chat.cost, estimated=True)
+    else:
+        usage = reply.usage.model_copy(update={"retrieved_tokens": tokens})
+        if reply.thoughts:
+            yield Thought(text=reply.thoughts, step=str(step))
+    usage = usage.model_copy(update={"model_requests": usage.model_requests + spent})
+    yield StepFinished(
+        step=str(step),
+        name="answer",
+        output={"text": reply.text if reply else ""},
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        retrieved_tokens=usage.retrieved_tokens,
+        duration=time.monotonic() - started,
+        error=str(failure) if failure else None,
+    )
+    yield UsageReported(usage=usage)
+
+    if failure and failure.too_long and len(passages) > 1:
+        fewer = passages[: len(passages) // 2]
+        message = f"{failure} Trying with the best {len(fewer)} of {len(passages)}."
+        yield Notice(level="warning", code="passages_too_long", message=message)
+        async for event in _model_answer(question, hits, fewer, step + 1, usage.model_requests):
+            yield event
+        return
+    if failure or reply is None or not reply.text:
+        phrase, notice = _no_answer(failure, reply)
+        yield notice
+        yield AnswerReset(reason=notice.message)
+        lead = say(phrase, question.text)
+        async for event in _passages_answer(question, lead, hits, "model_failed", usage):
+            yield event
+        return
+
+    if shown := writer.finish():
+        yield AnswerDelta(text=shown)
+    if reply.cut_off:
+        yield Notice(
+            level="warning",
+            code="answer_cut_off",
+            message="The answer ends early, at `max_output_tokens`; raise it for longer ones.",
+        )
+    cited = writer.result()
+    text, citations = cited.text, cited.citations
+    not_found = says_not_found(text)
+    if not citations and not not_found:  # every answer carries sources
+        listed = list_passages(say("unmatched", question.text), hits[: len(passages)])
+        yield AnswerDelta(text=f"\n\n{listed.text}")
+        text, citations = f"{text}\n\n{listed.text}", listed.citations
+    if cited.removed:
+        yield Notice(level="warning", code="citations_removed", message=_removed(cited.removed))
+    if question.chat.demonstration:
+        added = f"\n\n{say('demonstration', question.text)}"
+        yield AnswerDelta(text=added)
+        text += added
+    yield RunFinished(
+        answer=Answer(
+            question=question.text,
+            text=text,
+            raw_text=reply.text,
+            citations=citations,
+            unsupported=cited.unsupported,
+            removed_citations=cited.removed,
+            usage=usage,
+            status="insufficient" if not_found else "answered",
+            strategy=_NAME,
+            model=question.chat.name,
+        )
+    )
+
+
+async def _replies(
+    question: Question, passages: list[Passage]
+) -> AsyncGenerator[Piece | Retrying | Reply, None]:
+    chat, settings = question.chat, question.settings
+    assert chat.connect is not None
+    most = settings.max_output_tokens
+    request: ModelSettings = {
+        "max_tokens": min(most, chat.max_output_tokens or most),
+        "timeout": settings.model_timeout,
+        "max_retries": 0,  # tried again here, where it is told
+    }
+    if settings.temperature is not None:
+        request["temperature"] = settings.temperature
+    elif chat.demonstration:
+        request["temperature"] = 0.0
+    try:
+        async with chat.connect() as model:
+            replies = stream_reply(
+                model,
+                _prompt(question, passages),
+                request,
+                silence=settings.model_timeout,
+                cost=chat.cost,
+            )
+            async with aclosing(replies):
+                async for piece in replies:
+                    yield piece
+    except ModelCallFailed:
+        raise
+    except AragError as error:  # the model's file or endpoint, before any request
+        raise ModelCallFailed(str(error), requests=0) from error
+
+
+def _prompt(question: Question, passages: list[Passage]) -> Prompt:
+    language = "zh" if is_chinese(question.text) else "en"
+    kind = "demonstration" if question.chat.demonstration else language
+    template = Template(_read(f"naive.question.{language}.md"))
+    return Prompt(
+        instructions=_read(f"naive.{kind}.md"),
+        user=template.substitute(passages=passages_block(passages), question=question.text),
+    )
+
+
+@cache
+def _read(name: str) -> str:
+    return (_PROMPTS / name).read_text(encoding="utf-8").strip()
+
+
+def _no_answer(failure: ModelCallFailed | None, reply: Reply | None) -> tuple[Phrase, Notice]:
+    if failure:
+        message = f"{failure} The best passages stand in for an answer."
+        return "model_failed", Notice(level="error", code="model_failed", message=message)
+    if reply and reply.unclosed:
+        message = "No answer, cut off: the model was still thinking; raise `max_output_tokens`."
+        return "cut_off_thinking", Notice(level="error", code="no_answer_cut_off", message=message)
+    message = "The model's reply was empty; the best passages stand in for an answer."
+    return "empty_reply", Notice(level="error", code="empty_reply", message=message)
+
+
+def _removed(names: Sequence[str]) -> str:
+    listed = ", ".join(f"[{name}]" for name in names)
+    return f"The model cited {listed}, which it was not shown; the marks were taken out."
+
+
+async def _passages_answer(
+    question: Question,
+    lead: str,
+    hits: "Sequence[Hit]",
+    status: Status,
+    usage: Usage | None = None,
+) -> AsyncGenerator[Event, None]:
+    listed = list_passages(lead, hits)
+    yield AnswerDelta(text=listed.text)
+    yield RunFinished(
+        answer=Answer(
+            question=question.text,
+            text=listed.text,
+            citations=listed.citations,
+            usage=usage or Usage(),
+            status=status,
+            strategy=_NAME,
+            model=question.chat.name,
+        )
+    )
+
+
+def _record(hit: "Hit") -> HitRecord:
+    return HitRecord(**asdict(hit))

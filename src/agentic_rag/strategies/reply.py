@@ -1,0 +1,251 @@
+"""One streamed request to a chat model, without tools: pieces of text and thought, then the reply.
+
+Errors of every provider come out as `ModelCallFailed` with one sentence. What may pass by itself
+(rate limits, overload, broken connections, silence) is tried once more.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentic_rag.errors import AragError
+from agentic_rag.strategies.thoughts import Piece, ThoughtSplitter
+from agentic_rag.strategies.trace import Usage
+from agentic_rag.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
+
+_TRANSIENT_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_PAUSE = 1.0  # seconds before the second try, unless the provider asks for more
+_LONGEST_PAUSE = 10.0
+_LONG_TOKEN = re.compile(r"[A-Za-z0-9_\-*.]{20,}")  # keys are echoed by some providers
+
+
+class ModelCallFailed(AragError):
+    """A chat model could not be reached or refused; `requests` were made.
+
+    `too_long`: the prompt did not fit, so that a shorter one may work.
+    """
+
+    def __init__(self, message: str, requests: int = 1, *, too_long: bool = False) -> None:
+        super().__init__(message)
+        self.requests = requests
+        self.too_long = too_long
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Instructions and the user's turn."""
+
+    instructions: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The first try failed for `reason` (a sentence); what it gave so far does not count."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply. `cut_off`: it ended at the token limit; `unclosed`: inside its thoughts."""
+
+    text: str
+    thoughts: str
+    cut_off: bool
+    unclosed: bool
+    usage: Usage
+
+
+async def stream_reply(
+    model: "Model",
+    prompt: Prompt,
+    settings: "ModelSettings",
+    *,
+    silence: float,
+    cost: float | None = None,
+) -> AsyncGenerator[Piece | Retrying | Reply, None]:
+    """Pieces as they come, and last the `Reply`.
+
+    `silence` is how many seconds the model may say nothing. `cost` overrides the price list (0
+    for a model on this machine). Raises `ModelCallFailed`. Closing the iterator, or cancelling
+    its task, ends the request.
+    """
+    for attempt in (1, 2):
+        try:
+            async with aclosing(_request(model, prompt, settings, silence, cost)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Reply):
+                        usage = piece.usage.model_copy(update={"model_requests": attempt})
+                        piece = Reply(
+                            piece.text, piece.thoughts, piece.cut_off, piece.unclosed, usage
+                        )
+                    yield piece
+            return
+        except Exception as error:
+            failure = _describe(error, silence)
+            if attempt == 2 or not failure.transient:
+                raise ModelCallFailed(
+                    failure.message, attempt, too_long=failure.too_long
+                ) from error
+            pause = min(failure.pause or _PAUSE, _LONGEST_PAUSE)
+        yield Retrying(failure.message)
+        await asyncio.sleep(pause)
+
+
+async def _request(
+    model: "Model", prompt: Prompt, settings: "ModelSettings", silence: float, cost: float | None
+) -> AsyncGenerator[Piece | Reply, None]:
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import (
+        ModelRequest,
+        PartDeltaEvent,
+        PartStartEvent,
+        TextPart,
+        TextPartDelta,
+        ThinkingPart,
+        ThinkingPartDelta,
+        UserPromptPart,
+    )
+
+    messages: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart(prompt.user)], instructions=prompt.instructions)
+    ]
+    splitter = ThoughtSplitter()
+    text: list[str] = []
+    thoughts: list[str] = []
+
+    def keep(pieces: list[Piece]) -> list[Piece]:
+        for piece in pieces:
+            if piece.kind == "restart":
+                text.clear()
+            else:
+                (text if piece.kind == "text" else thoughts).append(piece.text)
+        return pieces
+
+    async with AsyncExitStack() as stack:
+        request = model_request_stream(model, messages, model_settings=settings)
+        async with asyncio.timeout(silence):
+            stream = await stack.enter_async_context(request)
+        events = aiter(stream)
+        while True:
+            async with asyncio.timeout(silence):
+                event = await anext(events, None)
+            match event:
+                case None:
+                    break
+                case (
+                    PartStartEvent(part=TextPart(content=said))
+                    | PartDeltaEvent(delta=TextPartDelta(content_delta=said))
+                ):
+                    pieces = splitter.feed(said)
+                case (
+                    PartStartEvent(part=ThinkingPart(content=thought))
+                    | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought))
+                ):
+                    pieces = [Piece("thought", thought)] if thought else []
+                case _:
+                    continue
+            for piece in keep(pieces):
+                yield piece
+        for piece in keep(splitter.finish()):
+            yield piece
+        response = stream.get()
+    written, thinking = "".join(text).rstrip(), "".join(thoughts).strip()
+    yield Reply(
+        text=written,
+        thoughts=thinking,
+        cut_off=response.finish_reason == "length",
+        unclosed=splitter.unclosed or (not written and bool(thinking)),
+        usage=_usage(response, prompt, written + thinking, cost),
+    )
+
+
+def _usage(response: "ModelResponse", prompt: Prompt, said: str, cost: float | None) -> Usage:
+    counted = response.usage
+    estimated = not counted.input_tokens
+    if cost is None and not estimated:
+        try:
+            cost = float(response.cost().total_price)
+        except (LookupError, ValueError, AssertionError):  # a model without a known price
+            cost = None
+    return Usage(
+        input_tokens=counted.input_tokens or count_tokens(prompt.instructions + prompt.user),
+        output_tokens=counted.output_tokens or count_tokens(said),
+        model_requests=1,
+        cost=cost,
+        estimated=estimated,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    message: str
+    transient: bool
+    pause: float | None = None
+    too_long: bool = False
+
+
+def _describe(error: Exception, silence: float) -> _Failure:
+    from pydantic_ai import exceptions as e
+
+    if isinstance(error, TimeoutError | e.ModelTimeoutError | e.ModelRequestTimeout):
+        return _Failure(
+            f"The model said nothing for {silence:g} seconds; try again, or raise `model_timeout`.",
+            True,
+        )
+    if isinstance(error, AragError):
+        return _Failure(str(error), False)
+    status = getattr(error, "status_code", None)
+    told = f" (HTTP {status})" if status else ""
+    pause = getattr(error, "retry_after", None)
+    match error:
+        case e.ModelContextWindowExceededError():
+            return _Failure(
+                "The passages do not fit the model's context; lower `answer.passage_tokens`.",
+                False,
+                too_long=True,
+            )
+        case e.ModelAuthenticationError():
+            return _Failure(
+                f"The provider refused the key{told}; check it and what it may use.", False
+            )
+        case e.ModelQuotaExceededError():
+            return _Failure(
+                f"The provider says the quota is used up{told}; check the account.", False
+            )
+        case e.ModelNotFoundError():
+            return _Failure(
+                f"The provider does not know this model or address{told}; check `model`.", False
+            )
+        case e.ModelRateLimitError():
+            return _Failure(
+                f"The provider's rate limit is reached{told}; try again later.", True, pause
+            )
+        case e.ModelConnectionError():
+            return _Failure(
+                "The connection to the model failed or broke; check `base_url` and the network.",
+                True,
+            )
+    said = _LONG_TOKEN.sub("…", " ".join(_message(error).split()))[:200]
+    transient = status in _TRANSIENT_STATUS or isinstance(
+        error, e.ModelUnavailableError | e.ModelServerError
+    )
+    return _Failure(f"The model failed{told}: {said}", transient, pause)
+
+
+def _message(error: Exception) -> str:
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict) and isinstance(inner.get("message"), str):
+            return str(inner["message"])
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,164 @@
+"""Asking: one question of one version of a knowledge base, by a named strategy.
+
+answer = await ask(kb, "…")
+async for event in stream(kb, "…"): ...
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from agentic_rag.errors import AragError
+from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model
+from agentic_rag.strategies.events import (
+    Event,
+    Notice,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TraceEvent,
+    kept,
+)
+from agentic_rag.strategies.naive import naive
+from agentic_rag.strategies.question import Question, Strategy
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from agentic_rag.config import Settings
+    from agentic_rag.knowledge_base import Filter, KnowledgeBase
+    from agentic_rag.strategies.answer import Answer
+
+STRATEGIES: dict[str, Strategy] = {"naive": naive}
+
+
+class BadQuestion(AragError):
+    """The question is empty, or the strategy is not one of those there are."""
+
+
+class AnswerFailed(AragError):
+    """A question could not be brought to an answer; `trace` is what happened until then."""
+
+    def __init__(self, message: str, trace: tuple[TraceEvent, ...] = ()) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+async def stream(
+    kb: "KnowledgeBase",
+    question: str,
+    *,
+    strategy: str | None = None,
+    settings: "Settings | None" = None,
+    model: "str | Model | None" = None,
+    where: "Filter | None" = None,
+) -> AsyncGenerator[Event, None]:
+    """The events of answering `question`, as they happen.
+
+    `strategy` and `model` override the settings; `model` may be a Pydantic AI model. `settings`
+    default to the knowledge base's own. Raises `BadQuestion`, or what choosing the model raises,
+    before the first event; whatever fails later ends the stream with `run_failed`. Closing the
+    iterator or cancelling its task ends the model's request.
+    """
+    started = time.monotonic()
+    settings = kb.settings if settings is None else settings
+    name = strategy or settings.strategy
+    if not question.strip():
+        raise BadQuestion("The question is empty; ask something.")
+    if name not in STRATEGIES:
+        known = ", ".join(sorted(STRATEGIES))
+        raise BadQuestion(f"There is no strategy {name!r}; use one of: {known}.")
+    chat = await asyncio.to_thread(_chat_model, settings, model)
+
+    events: list[Event] = []
+
+    def stamped(event: Event) -> Event:
+        event = event.model_copy(update={"seconds": round(time.monotonic() - started, 6)})
+        events.append(event)
+        return event
+
+    yield stamped(RunStarted(question=question, strategy=name, model=chat.name, why=chat.why))
+    if chat.hint:
+        yield stamped(Notice(level="info", code="model_hint", message=chat.hint))
+    try:
+        snapshot = await asyncio.to_thread(kb.snapshot)
+        asked = Question(question.strip(), snapshot, settings, chat, where)
+        async with aclosing(_closable(STRATEGIES[name](asked))) as steps:
+            async for event in steps:
+                if isinstance(event, RunFinished):
+                    yield stamped(RunFinished(answer=_completed(event.answer, events, started)))
+                    return
+                yield stamped(event)
+    except AragError as error:
+        yield stamped(RunFailed(error=str(error), code=type(error).__name__))
+    except Exception as error:
+        yield stamped(RunFailed(error=f"{type(error).__name__}: {error}", code="unexpected"))
+        raise
+
+
+async def ask(
+    kb: "KnowledgeBase",
+    question: str,
+    *,
+    strategy: str | None = None,
+    settings: "Settings | None" = None,
+    model: "str | Model | None" = None,
+    where: "Filter | None" = None,
+) -> "Answer":
+    """The answer to `question`; as `stream`, but a failure is raised as `AnswerFailed`."""
+    seen: list[Event] = []
+    events = stream(kb, question, strategy=strategy, settings=settings, model=model, where=where)
+    async with aclosing(events):
+        async for event in events:
+            seen.append(event)
+            if isinstance(event, RunFinished):
+                return event.answer
+            if isinstance(event, RunFailed) and event.code != "unexpected":
+                raise AnswerFailed(event.error, kept(seen))
+    raise AnswerFailed(f"The strategy ended without an answer to {question!r}; report this.")
+
+
+def ask_sync(
+    kb: "KnowledgeBase",
+    question: str,
+    *,
+    strategy: str | None = None,
+    settings: "Settings | None" = None,
+    model: "str | Model | None" = None,
+    where: "Filter | None" = None,
+) -> "Answer":
+    """As `ask`, for programs without an event loop. In one, await `ask` instead."""
+    return asyncio.run(
+        ask(kb, question, strategy=strategy, settings=settings, model=model, where=where)
+    )
+
+
+def _chat_model(settings: "Settings", model: "str | Model | None") -> ChatModel:
+    if model is None:
+        return resolve_chat_model(settings)
+    if isinstance(model, str):
+        return resolve_chat_model(settings.model_copy(update={"model": model}))
+    return given_model(model)
+
+
+def _completed(answer: "Answer", events: list[Event], started: float) -> "Answer":
+    trace = kept(events)
+    return answer.model_copy(
+        update={
+            "trace": trace,
+            "notices": tuple(event for event in trace if isinstance(event, Notice)),
+            "seconds": round(time.monotonic() - started, 6),
+        }
+    )
+
+
+async def _closable(events: AsyncIterator[Event]) -> AsyncGenerator[Event, None]:
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
