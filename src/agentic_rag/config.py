@@ -115,10 +115,14 @@ def config_file() -> Path | None:
     if named:
         path = Path(named)
         if not path.is_file():
-            raise BadSettings(f"ARAG_CONFIG names {named}, which is not a file; correct or unset it.")
+            raise BadSettings(
+                f"ARAG_CONFIG names {named}, which is not a file; correct or unset it."
+            )
         return path
     here = Path.cwd()
-    return next((d / "arag.toml" for d in (here, *here.parents) if (d / "arag.toml").is_file()), None)
+    return next(
+        (d / "arag.toml" for d in (here, *here.parents) if (d / "arag.toml").is_file()), None
+    )
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -145,4 +149,7 @@ def _first_problem(error: ValidationError) -> str:
     name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"There is no setting '{name}'; docs/configuration.md lists them all."
-    return f"Setting '{name}': {problem['msg']} (got {problem['input']!r}); correct it in arag.toml, the environment or the flag."
+    return (
+        f"Setting '{name}': {problem['msg']} (got {problem['input']!r}); correct it in arag.toml, "
+        "the environment or the flag."
+    )

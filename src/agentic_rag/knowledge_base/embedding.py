@@ -5,7 +5,7 @@ hash of its text; only what neither has goes to the embedder.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import lance
@@ -34,9 +34,7 @@ class VectorSource:
     reused: int = 0
     _stored: dict[bytes, int] | None = None
 
-    def vectors(
-        self, drafts: Sequence[SentenceDraft], on_embedded: Callable[[int], None]
-    ) -> tuple[Vectors, list[bool]]:
+    def vectors(self, drafts: Sequence[SentenceDraft]) -> tuple[Vectors, list[bool]]:
         """Vectors, (len(drafts), dimensions), and whether each is there: a vector that is not
         finite, is all zero or has the wrong length is never stored. Raises EmbeddingFailed."""
         out = np.zeros((len(drafts), self.embedder.dimensions), dtype=np.float32)
@@ -52,7 +50,6 @@ class VectorSource:
             self._embed(order, [missing[h] for h in order], known)
         self.embedded += len(order)
         self.reused += len(drafts) - len(order)
-        on_embedded(len(drafts))
         for index, draft in enumerate(drafts):
             vector = known.get(draft.hash)
             if vector is None:
@@ -76,7 +73,7 @@ class VectorSource:
                 f"The embedder '{self.embedder.name}' gave vectors of shape {vectors.shape} for "
                 f"{len(texts)} texts of {self.embedder.dimensions} dimensions; check the model."
             )
-        usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+        usable = [bool(np.isfinite(v).all() and v.any()) for v in vectors]
         for hash, vector, good in zip(hashes, vectors, usable, strict=True):
             if good:
                 known[hash] = self.fresh[hash] = vector

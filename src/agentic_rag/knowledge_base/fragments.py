@@ -23,8 +23,9 @@ Keys = NDArray[np.int64]  # document number << 32 | chunk number, so that order 
 
 def keys_of(rows: pa.Table) -> Keys:
     """The chunk keys of rows with columns `document` and `chunk`."""
-    documents = rows["document"].to_numpy().astype(np.int64)
-    return (documents << 32) | rows["chunk"].to_numpy().astype(np.int64)
+    documents: Keys = rows["document"].to_numpy().astype(np.int64)
+    chunks: Keys = rows["chunk"].to_numpy().astype(np.int64)
+    return (documents << 32) | chunks
 
 
 def key(document: int, chunk: int) -> int:
@@ -76,12 +77,18 @@ class FragmentCache:
         """Vectors of every fragment of this version of the sentences table."""
         with self._lock:
             wanted = {_name(f): f for f in table.get_fragments()}
-            pieces = {n: self._vectors.get(n) or self._vector_piece(table, f) for n, f in wanted.items()}
+            pieces = {
+                n: self._vectors.get(n) or self._vector_piece(table, f) for n, f in wanted.items()
+            }
             self._vectors = pieces
-            self._mapped = {n: m for n, m in self._mapped.items() if any(w.startswith(n) for w in wanted)}
+            self._mapped = {
+                n: m for n, m in self._mapped.items() if any(w.startswith(n) for w in wanted)
+            }
             return list(pieces.values())
 
-    def _vector_piece(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> VectorPiece:
+    def _vector_piece(
+        self, table: lance.LanceDataset, fragment: lance.LanceFragment
+    ) -> VectorPiece:
         stem = _stem(fragment)
         if stem not in self._mapped:
             self._mapped[stem] = self._read(stem) or self._derive(table, fragment)
@@ -94,7 +101,9 @@ class FragmentCache:
         return VectorPiece(vectors, owners, sentences, live)
 
     def _files(self, stem: str) -> list[Path]:
-        return [self._directory / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")]
+        return [
+            self._directory / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")
+        ]
 
     def _read(self, stem: str) -> tuple[Any, ...] | None:
         vectors, owners, sentences = self._files(stem)
@@ -105,7 +114,9 @@ class FragmentCache:
 
     def _derive(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> tuple[Any, ...]:
         columns = ["document", "chunk", "sentence", "vector"]
-        rows = table.scanner(columns=columns, fragments=[fragment], with_row_address=True).to_table()
+        rows = table.scanner(
+            columns=columns, fragments=[fragment], with_row_address=True
+        ).to_table()
         offsets = _offsets(rows)
         dimensions = table.schema.field("vector").type.list_size
         vectors = np.zeros((fragment.physical_rows, dimensions), dtype=np.float32)
@@ -148,11 +159,14 @@ def _name(fragment: lance.LanceFragment) -> str:
 
 def _offsets(rows: pa.Table) -> NDArray[np.int64]:
     # A row address is fragment id << 32 | offset.
-    return (rows["_rowaddr"].to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    addresses: NDArray[np.uint64] = rows["_rowaddr"].to_numpy()
+    return (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def _live_offsets(table: lance.LanceDataset, fragment: lance.LanceFragment) -> NDArray[np.int64]:
-    rows = table.scanner(columns=["sentence"], fragments=[fragment], with_row_address=True).to_table()
+    rows = table.scanner(
+        columns=["sentence"], fragments=[fragment], with_row_address=True
+    ).to_table()
     return _offsets(rows)
 
 

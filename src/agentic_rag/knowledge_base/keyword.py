@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys, TextPiece
 from agentic_rag.knowledge_base.records import BadQuery
 from agentic_rag.text.language import HAN, HANGUL, KANA
@@ -65,7 +66,7 @@ class KeywordIndex:
         *,
         whole_words: bool = False,
         require_all: bool = False,
-        allowed: Callable[[Keys], Mask] | None = None,
+        allowed: Allowed | None = None,
     ) -> KeywordMatches:
         """The `top_k` best chunks for `keywords`; ties in reading order.
 
@@ -162,7 +163,9 @@ def _ngram_counts(texts: pl.Series, width: int) -> NDArray[np.uint8]:
         rows = np.repeat(np.arange(len(encoded), dtype=np.int64), [len(e) for e in encoded])
         # A pair over two texts counts for the first, which can only raise its bound.
         buckets = _buckets(data, width)
-        flat = np.bincount(rows[: len(buckets)] * _BUCKETS + buckets, minlength=len(encoded) * _BUCKETS)
+        flat = np.bincount(
+            rows[: len(buckets)] * _BUCKETS + buckets, minlength=len(encoded) * _BUCKETS
+        )
         counts = np.minimum(flat.reshape(len(encoded), _BUCKETS), _UNBOUNDED)
         table[:, start : start + len(encoded)] = counts.T
     return table

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentic_rag.config import Settings, load_settings
-from agentic_rag.text.document import Scalar
 from agentic_rag.knowledge_base import off_topic
 from agentic_rag.knowledge_base.fragments import FragmentCache
 from agentic_rag.knowledge_base.head import SCHEMA_VERSION, Head, read_head
@@ -40,6 +39,7 @@ from agentic_rag.knowledge_base.tables import (
     unindexed_rows,
 )
 from agentic_rag.models.embedder import Embedder, resolve_embedder
+from agentic_rag.text.document import Scalar
 
 Paths = Sequence[str | Path] | str | Path
 
@@ -51,7 +51,9 @@ class KnowledgeBase:
     from several threads.
     """
 
-    def __init__(self, directory: Path, settings: Settings, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self, directory: Path, settings: Settings, embedder: Embedder | None = None
+    ) -> None:
         self.directory = directory
         self.settings = settings
         self._given_embedder = embedder
@@ -144,7 +146,11 @@ class KnowledgeBase:
         return self.snapshot().chunks(number)
 
     def search(
-        self, query: str, mode: Mode = "hybrid", top_k: int | None = None, where: Filter | None = None
+        self,
+        query: str,
+        mode: Mode = "hybrid",
+        top_k: int | None = None,
+        where: Filter | None = None,
     ) -> SearchResult:
         """`Snapshot.search` on the newest version."""
         return self.snapshot().search(query, mode, top_k, where)
@@ -311,7 +317,7 @@ class KnowledgeBase:
         table = open_table(self.directory, "sentences", writer.head.sentences)
         sentences = table.count_rows()
         if off_topic.is_due(sentences, writer.head.off_topic_sentences):
-            index = self.snapshot()._semantic_index
+            index = self.snapshot().semantic_index
             score = off_topic.off_topic_score(index, embedder)
             writer.commit(off_topic_score=score, off_topic_sentences=sentences)
 
@@ -359,5 +365,3 @@ def _selected(documents: Sequence[DocumentInfo], selector: str) -> DocumentInfo:
         names = ", ".join(f"{d.number} ({d.uri})" for d in found[:5])
         raise UnknownDocument(f"'{selector}' fits {len(found)} documents: {names}; give a number.")
     raise UnknownDocument(f"There is no document '{selector}'; 'arag list' shows them all.")
-
-

@@ -77,7 +77,9 @@ def writer(directory: Path) -> str | None:
 def _holder(directory: Path) -> str:
     try:
         data = json.loads((directory / _HOLDER).read_text(encoding="utf-8"))
-        return f"'{data['command']}' (process {data['pid']} on {data['host']}, since {data['since']})"
+        return (
+            f"'{data['command']}' (process {data['pid']} on {data['host']}, since {data['since']})"
+        )
     except (OSError, ValueError, KeyError):
         return "another process"
 

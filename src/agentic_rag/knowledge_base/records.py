@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentic_rag.text.document import Scalar
 from agentic_rag.errors import AragError
+from agentic_rag.text.document import Scalar
 
 Mode = Literal["keyword", "semantic", "bm25", "hybrid"]
 DocumentStatus = Literal["ready", "empty", "failed"]

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,7 +14,11 @@ from agentic_rag.knowledge_base.records import DocumentInfo
 from agentic_rag.knowledge_base.tables import CHUNKS, sentences_schema
 from agentic_rag.models.embedder import Vectors
 from agentic_rag.text.chunking import ChunkDraft, text_to_embed
+from agentic_rag.text.document import Document, Scalar
 from agentic_rag.text.words import words
+
+if TYPE_CHECKING:
+    from agentic_rag.documents import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,60 @@ def document_info(row: Mapping[str, Any]) -> DocumentInfo:
     )
 
 
+def document_row(
+    number: int,
+    source: "Source",
+    content_hash: str,
+    document: Document,
+    drafts: Sequence[ChunkDraft],
+    metadata: Mapping[str, Scalar],
+) -> dict[str, Any]:
+    """Row of the documents table for a parsed document; its sentences are counted later."""
+    return {
+        "number": number,
+        "uri": source.uri,
+        "title": document.title,
+        "media_type": document.media_type,
+        "status": "ready" if drafts else "empty",
+        "reason": "" if drafts else "; ".join(document.warnings) or "it has no text",
+        "content_hash": content_hash,
+        "size": source.size,
+        "mtime_ns": source.mtime_ns,
+        "indexed_ns": time.time_ns(),
+        "chunks": len(drafts),
+        "sentences": 0,
+        "without_vector": 0,
+        "tokens": sum(draft.tokens for draft in drafts),
+        "metadata": json.dumps({**document.metadata, **metadata}, ensure_ascii=False),
+    }
+
+
+def failed_row(
+    number: int, source: "Source", known: Mapping[str, Any] | None, reason: str
+) -> dict[str, Any]:
+    """Row of a document that could not be indexed; what is `known` of it is kept."""
+    row = known or {
+        "uri": source.uri,
+        "title": source.path.name,
+        "media_type": "",
+        "chunks": 0,
+        "sentences": 0,
+        "without_vector": 0,
+        "tokens": 0,
+        "metadata": "{}",
+    }
+    return {
+        **row,
+        "number": number,
+        "status": "failed",
+        "reason": reason,
+        "content_hash": "",  # fits no content, so that it is parsed again when it changes
+        "size": source.size,
+        "mtime_ns": source.mtime_ns,
+        "indexed_ns": time.time_ns(),
+    }
+
+
 def sentences_to_embed(drafts: Sequence[ChunkDraft], with_heading: bool) -> list[SentenceDraft]:
     """The sentences of a document that get a vector, in reading order."""
     return [
@@ -60,7 +119,9 @@ def _sentence(draft: ChunkDraft, number: int, index: int, with_heading: bool) ->
     text = draft.text[sentence.start : sentence.end].strip()
     if with_heading:
         text = text_to_embed(draft.title, sentence.section, text)
-    return SentenceDraft(number, index, text, hashlib.blake2b(text.encode(), digest_size=16).digest())
+    return SentenceDraft(
+        number, index, text, hashlib.blake2b(text.encode(), digest_size=16).digest()
+    )
 
 
 def chunk_rows(document: int, drafts: Sequence[ChunkDraft]) -> pa.Table:

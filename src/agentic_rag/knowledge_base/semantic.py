@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys, VectorPiece
 from agentic_rag.models.embedder import Vectors
 
 Scores = NDArray[np.float32]
+Floats = NDArray[np.float64]
 _NONE = np.float32(-np.inf)
 
 
@@ -35,15 +37,18 @@ class SentenceScores:
     _index: "SemanticIndex"
     _sentences: list[Scores]
 
-    def best(self, top_k: int, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Positions (in key order) of the `top_k` best chunks, best first, ties in key order."""
-        scores = self.chunks if allowed is None else np.where(allowed, self.chunks, _NONE)
+    def best(self, top_k: int, allowed: Allowed | None = None) -> tuple[Keys, Floats]:
+        """Keys and scores of the `top_k` best chunks, best first, ties in reading order."""
+        keys, scores = self._index.keys, self.chunks
+        if allowed is not None:
+            scores = np.where(allowed(keys), scores, _NONE)
         count = int(min(top_k, np.isfinite(scores).sum()))
         if not count:
-            return np.empty(0, np.int64)
+            return keys[:0], np.empty(0)
         least = np.partition(scores, -count)[-count]
         positions = np.flatnonzero(scores >= least)
-        return positions[np.lexsort((positions, -scores[positions]))][:count]
+        order = positions[np.lexsort((positions, -scores[positions]))][:count]
+        return keys[order], scores[order].astype(np.float64)
 
     def threshold(self, top: int) -> float:
         """The score of the `top`-th best sentence of all."""
@@ -51,20 +56,22 @@ class SentenceScores:
         top = min(top, len(scores))
         return float(np.partition(scores, -top)[-top]) if top else float("inf")
 
-    def matched(self, chunk_key: int, least: float) -> list[tuple[int, float]]:
-        """(sentence, score) of a chunk's sentences from `least` up, or its best one; best first."""
-        found: list[tuple[int, float]] = []
+    def matched(self, chunk_key: int, least: float) -> list[int]:
+        """The sentences of a chunk from `least` up, or its best one; best first."""
+        found: list[tuple[float, int]] = []
         for piece, runs, scores in zip(
             self._index.pieces, self._index.runs, self._sentences, strict=True
         ):
             for run in np.flatnonzero(runs.owners == chunk_key):
                 start = runs.starts[run]
                 end = runs.starts[run + 1] if run + 1 < len(runs.starts) else len(scores)
-                for row in range(start, end):
-                    if np.isfinite(scores[row]):
-                        found.append((int(piece.sentences[row]), float(scores[row])))
-        found.sort(key=lambda pair: (-pair[1], pair[0]))
-        return [pair for pair in found if pair[1] >= least] or found[:1]
+                found += zip(
+                    (-scores[start:end]).tolist(), piece.sentences[start:end].tolist(), strict=True
+                )
+        found = sorted(pair for pair in found if np.isfinite(pair[0]))
+        return [sentence for score, sentence in found if -score >= least] or [
+            sentence for _, sentence in found[:1]
+        ]
 
 
 @dataclass(slots=True)

@@ -67,17 +67,28 @@ def _spanning(sentences: Sequence[str], keyword: str, whole_words: bool) -> dict
     return {}
 
 
-def sentences_with_words(
-    text: str, places: Sequence[Place], query_words: Iterable[str], most: int = 3
-) -> list[int]:
-    """Indexes of the sentences with the most different words of the query, best first."""
+def of_words(text: str, places: Sequence[Place], query_words: Sequence[str]) -> Snippet:
+    """The sentences with the most different words of a query."""
+    wanted = _with_words(text, places, query_words)
+    return of_sentences(text, places, wanted) if wanted else of_keywords(text, places, query_words)
+
+
+def of_sentences_and_words(
+    text: str, places: Sequence[Place], wanted: Sequence[int], query_words: Sequence[str]
+) -> Snippet:
+    """The wanted sentences and the one with the most different words of the query."""
+    by_words = _with_words(text, places, query_words)[:1]
+    return of_sentences(text, places, list(dict.fromkeys([*wanted[:3], *by_words])))
+
+
+def _with_words(text: str, places: Sequence[Place], query_words: Iterable[str]) -> list[int]:
     wanted = set(query_words)
     scored = []
     for index, place in enumerate(places):
         found = wanted & set(words(text[place.start : place.end]))
         if found:
             scored.append((-sum(len(word) for word in found), index))
-    return [index for _, index in sorted(scored)[:most]]
+    return [index for _, index in sorted(scored)[:3]]
 
 
 def _matches(text: str, keyword: str, whole_words: bool) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -117,7 +118,7 @@ def create_tables(directory: Path, head: Head) -> Head:
         "chunks": CHUNKS,
         "sentences": sentences_schema(head.dimensions),
     }
-    versions = {}
+    versions: dict[str, Any] = {}
     for name, schema in schemas.items():
         table = lance.write_dataset(schema.empty_table(), table_path(directory, name))
         if name == "chunks":
@@ -189,7 +190,7 @@ class Writer:
         for name in NAMES:
             committed = getattr(self.head, name)
             if self.table(name).version != committed:
-                open_table(self.directory, name, committed).restore()
+                open_table(self.directory, name, committed).restore()  # type: ignore[no-untyped-call]
                 swept = True
         if swept:
             self.commit()
@@ -217,7 +218,7 @@ class Writer:
             column = "number" if name == "documents" else "document"
             self.table(name).delete(f"{column} IN ({listed})")
 
-    def commit(self, **changes: object) -> Head:
+    def commit(self, **changes: Any) -> Head:
         """Make the newest versions the knowledge base, with `changes` to the head's fields."""
         current = read_head(self.directory)
         if current is None or current.generation != self.head.generation:
@@ -225,13 +226,9 @@ class Writer:
                 f"{self.directory} was changed by a writer without the lock; nothing was "
                 "committed: run the same command again."
             )
-        versions = {name: self.table(name).version for name in NAMES}
-        self.head = replace(
-            self.head,
-            generation=self.head.generation + 1,
-            **versions,
-            **changes,  # type: ignore[arg-type]
-        )
+        versions: dict[str, Any] = {name: self.table(name).version for name in NAMES}
+        generation = self.head.generation + 1
+        self.head = replace(self.head, generation=generation, **versions, **changes)
         write_head(self.directory, self.head)
         return self.head
 

@@ -59,11 +59,13 @@ class LocalEmbedder:
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
-            return self._loaded().passage([_clean(text) for text in texts])
+            vectors: Vectors = self._loaded().passage([_clean(text) for text in texts])
+        return vectors
 
     def embed_query(self, text: str) -> Vectors:
         with self._lock:
-            return self._loaded().query(_clean(text))
+            vector: Vectors = self._loaded().query(_clean(text))
+        return vector
 
     def _loaded(self) -> "E5":
         if self._model is None:
@@ -94,6 +96,4 @@ def resolve_embedder(setting: str) -> Embedder:
     """The embedder that `embedding.model` names; "local" is shared by the whole process."""
     if setting == "local":
         return _local()
-    raise UnknownEmbedder(
-        f"There is no embedder '{setting}'; set embedding.model to 'local'."
-    )
+    raise UnknownEmbedder(f"There is no embedder '{setting}'; set embedding.model to 'local'.")

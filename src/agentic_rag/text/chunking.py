@@ -89,7 +89,11 @@ Sized = tuple[Span, int]
 
 
 def _packed(
-    sized: Sequence[Sized], places: "_Places", size: int, overlap_tokens: int, overlap_sentences: int
+    sized: Sequence[Sized],
+    places: "_Places",
+    size: int,
+    overlap_tokens: int,
+    overlap_sentences: int,
 ) -> Iterator[list[Sized]]:
     part: list[Sized] = []
     fresh = 0  # sentences of `part` that are not repeated from the chunk before
@@ -98,7 +102,11 @@ def _packed(
         border = fresh and total >= size // 2 and places.top_heading_in(item[0])
         if fresh and (total + item[1] > size or border):
             yield part
-            part = [] if border else _tail(part, size - item[1], size, overlap_tokens, overlap_sentences)
+            part = (
+                []
+                if border
+                else _tail(part, size - item[1], size, overlap_tokens, overlap_sentences)
+            )
             fresh, total = 0, sum(tokens for _, tokens in part)
         part.append(item)
         fresh += 1

@@ -26,7 +26,9 @@ _WRAPPED_LINE = 40  # columns; a shorter line that ends is taken to end on purpo
 _STOPS = ".!?。！？…：:;；"
 _CLOSERS = "\"'”’」』）)]}》"
 _CLAUSE_MARKS = re.compile(r"[，、；：,;:]+[”’」』）)\"']*|\s+")
-_MARKED_LINE = re.compile(r"\s*(?:[-*+•·>|#=~`]|\d+[.)、．]|[(（][\w]{1,4}[)）]|[A-Za-z][.)]\s|第[\w]{1,9}[条章节])")
+_MARKED_LINE = re.compile(
+    r"\s*(?:[-*+•·>|#=~`]|\d+[.)、．]|[(（][\w]{1,4}[)）]|[A-Za-z][.)]\s|第[\w]{1,9}[条章节])"
+)
 
 
 def sentence_spans(text: str, layout: Layout = "prose") -> list[Span]:
@@ -160,6 +162,8 @@ def _cut(text: str, start: int, end: int, limit: int) -> int:
         return start + marks[-1]
     # The cluster around the border must not be torn: search it from a little before.
     near = max(0, len(fits) - 64)
-    borders = [near + m.end() for m in regex.finditer(r"\X", text[start + near : start + len(fits) + 64])]
+    borders = [
+        near + m.end() for m in regex.finditer(r"\X", text[start + near : start + len(fits) + 64])
+    ]
     whole = [b for b in borders if b <= len(fits)]
     return start + (whole[-1] if whole else max(1, len(fits)))

@@ -37,4 +37,5 @@ def prefix_of_tokens(text: str, limit: int) -> str:
     if len(tokens) <= limit:
         return window
     # A cut inside a character leaves a few bytes that decode to nothing.
-    return encoding.decode_bytes(tokens[:limit]).decode("utf-8", errors="ignore")
+    whole: bytes = encoding.decode_bytes(tokens[:limit])
+    return whole.decode("utf-8", errors="ignore")

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 from agentic_rag.text.language import HAN, HANGUL, KANA
 
-_RUN = re.compile(f"(?P<han>[{HAN}]+)|(?P<pairs>[{KANA}{HANGUL}]+)|(?P<word>[^\\W_{HAN}{KANA}{HANGUL}]+)")
+_RUN = re.compile(
+    f"(?P<han>[{HAN}]+)|(?P<pairs>[{KANA}{HANGUL}]+)|(?P<word>[^\\W_{HAN}{KANA}{HANGUL}]+)"
+)
 
 
 def words(text: str) -> list[str]:

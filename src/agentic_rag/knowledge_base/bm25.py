@@ -1,0 +1,35 @@
+"""BM25 over the chunks' words by Lance's inverted index (k1 = 1.2, b = 0.75, fixed there).
+
+Rows added after the index was last brought up to date are scored by a scan, with the same
+result; deleted rows never come back.
+"""
+
+from collections.abc import Sequence
+
+import lance
+import numpy as np
+from lance.query import MatchQuery
+from numpy.typing import NDArray
+
+from agentic_rag.knowledge_base.filters import Allowed
+from agentic_rag.knowledge_base.fragments import Keys, keys_of
+
+
+def bm25(
+    table: lance.LanceDataset, query_words: Sequence[str], count: int, allowed: Allowed | None
+) -> tuple[Keys, NDArray[np.float64]]:
+    """Keys and scores of the `count` best chunks with any of the words, ties in reading order."""
+    if not query_words:
+        return np.empty(0, np.int64), np.empty(0, np.float64)
+    rows = table.scanner(
+        columns=["document", "chunk", "_score"],
+        full_text_query=MatchQuery(" ".join(query_words), "words"),
+        # With a filter every match is fetched, so that `count` are left after it.
+        limit=count if allowed is None else None,
+    ).to_table()
+    keys, scores = keys_of(rows), rows["_score"].to_numpy().astype(np.float64)
+    if allowed is not None:
+        mask = allowed(keys)
+        keys, scores = keys[mask], scores[mask]
+    order = np.lexsort((keys, -scores))[:count]
+    return keys[order], scores[order]
