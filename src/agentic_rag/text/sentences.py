@@ -80,12 +80,13 @@ def _lines(text: str) -> Iterator[Span]:
 
 def _code_blocks(text: str) -> Iterator[Span]:
     start = end = 0
+    after_blank = False
     for line_start, line_end in _lines(text):
         blank = not text[line_start:line_end].strip()
-        if start < line_start and (blank or line_end - start > _CODE_BLOCK):
+        if start < line_start and not blank and (after_blank or line_end - start > _CODE_BLOCK):
             yield start, line_start
             start = line_start
-        end = line_end
+        end, after_blank = line_end, blank
     if start < end:
         yield start, end
 
