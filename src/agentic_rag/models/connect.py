@@ -3,6 +3,7 @@
 A model is built anew for each question, since its connections belong to one event loop.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -139,27 +140,29 @@ def in_process(path: Path, context_tokens: int) -> Connect:
 
     @asynccontextmanager
     async def connect() -> AsyncIterator["Model"]:
-        import asyncio
-
-        from pydantic_ai.models.openai import OpenAIChatModel
-        from pydantic_ai.profiles import ModelProfile, merge_profile
-        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-        endpoint = await asyncio.to_thread(embedded.load, path, context_tokens)
-        client = loopback_client(endpoint.base_url)
-        provider = OpenAICompatibleProvider(
-            "llama.cpp", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client
-        )
-        # llama.cpp reads "<|im_start|>" in a passage as a turn of its own, so it is broken up.
-        profile = merge_profile(
-            _our_tags(), ModelProfile(may_tokenize_special_tokens_in_content=True)
-        )
+        # Imports and loading take seconds at first, and the loop may have others to serve.
+        model, client = await asyncio.to_thread(_local, path, context_tokens)
         try:
-            yield OpenAIChatModel(path.stem, provider=provider, profile=profile)
+            yield model
         finally:
             await client.aclose()
 
     return connect
+
+
+def _local(path: Path, context_tokens: int) -> "tuple[Model, Any]":
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles import ModelProfile, merge_profile
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    endpoint = embedded.load(path, context_tokens)
+    client = loopback_client(endpoint.base_url)
+    provider = OpenAICompatibleProvider(
+        "llama.cpp", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client
+    )
+    # llama.cpp reads "<|im_start|>" in a passage as a turn of its own, so it is broken up.
+    profile = merge_profile(_our_tags(), ModelProfile(may_tokenize_special_tokens_in_content=True))
+    return OpenAIChatModel(path.stem, provider=provider, profile=profile), client
 
 
 def _our_tags() -> "ModelProfile":

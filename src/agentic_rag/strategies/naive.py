@@ -79,7 +79,7 @@ async def naive(question: Question) -> AsyncIterator[Event]:
     elif question.chat.connect is None:
         lead = say("no_model", question.text)
         events = _passages_answer(question, lead, found.hits, "answered")
-    elif question.chat.demonstration and is_chinese(question.text):
+    elif question.chat.demonstration and (is_chinese(question.text) or not passages):
         lead = say("demonstration_chinese", question.text)
         events = _passages_answer(question, lead, found.hits, "answered")
     else:
@@ -98,7 +98,10 @@ def _retrieve(question: Question, top_k: int) -> "tuple[SearchResult, list[Passa
         return found, []
     read = question.snapshot.read_chunk([hit.chunk_id for hit in found.hits])
     chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
-    return found, chosen_passages(found.hits[: question.chat.most_passages], chunks, budget)
+    hits = found.hits
+    if question.chat.demonstration:  # Chinese only confuses it
+        hits = tuple(hit for hit in hits if not is_chinese(hit.snippet))
+    return found, chosen_passages(hits[: question.chat.most_passages], chunks, budget)
 
 
 async def _model_answer(
@@ -183,6 +186,12 @@ async def _model_answer(
             level="warning",
             code="answer_cut_off",
             message="The answer ends early, at `max_output_tokens`; raise it for longer ones.",
+        )
+    if reply.broken_off:
+        yield Notice(
+            level="warning",
+            code="answer_broken_off",
+            message="The connection ended before the model said it was done; ask again.",
         )
     cited = writer.result()
     text, citations = cited.text, cited.citations

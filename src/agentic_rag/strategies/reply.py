@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agentic_rag.errors import AragError
@@ -39,6 +39,10 @@ class ModelCallFailed(AragError):
         self.too_long = too_long
 
 
+class _BrokenOff(Exception):
+    """A stream that ended without its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Instructions and the user's turn."""
@@ -56,12 +60,17 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply. `cut_off`: it ended at the token limit; `unclosed`: inside its thoughts."""
+    """A whole reply.
+
+    `cut_off`: it ended at the token limit; `unclosed`: inside its thoughts; `broken_off`: the
+    connection ended without the provider saying that the reply was over.
+    """
 
     text: str
     thoughts: str
     cut_off: bool
     unclosed: bool
+    broken_off: bool
     usage: Usage
 
 
@@ -83,12 +92,13 @@ async def stream_reply(
         try:
             async with aclosing(_request(model, prompt, settings, silence, cost)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Reply):
+                    if not isinstance(piece, Reply):
+                        yield piece
+                    elif piece.broken_off and attempt == 1:
+                        raise _BrokenOff
+                    else:
                         usage = piece.usage.model_copy(update={"model_requests": attempt})
-                        piece = Reply(
-                            piece.text, piece.thoughts, piece.cut_off, piece.unclosed, usage
-                        )
-                    yield piece
+                        yield replace(piece, usage=usage)
             return
         except Exception as error:
             failure = _describe(error, silence)
@@ -165,6 +175,7 @@ async def _request(
         thoughts=thinking,
         cut_off=response.finish_reason == "length",
         unclosed=splitter.unclosed or (not written and bool(thinking)),
+        broken_off=response.finish_reason is None and response.provider_url is not None,
         usage=_usage(response, prompt, written + thinking, cost),
     )
 
@@ -202,6 +213,8 @@ def _describe(error: Exception, silence: float) -> _Failure:
             f"The model said nothing for {silence:g} seconds; try again, or raise `model_timeout`.",
             True,
         )
+    if isinstance(error, _BrokenOff):
+        return _Failure("The connection broke off in the middle of the answer.", True)
     if isinstance(error, AragError):
         return _Failure(str(error), False)
     status = getattr(error, "status_code", None)
