@@ -87,6 +87,7 @@ def _tree(uri: str, text: str) -> "BeautifulSoup":
     from bs4 import BeautifulSoup
     from bs4.exceptions import ParserRejectedMarkup
 
+    text = _without_unclosed(text)
     with warnings.catch_warnings():
         # "Looks like XML", "looks like a file name": hints for a programmer.
         warnings.simplefilter("ignore")
@@ -101,6 +102,15 @@ def _tree(uri: str, text: str) -> "BeautifulSoup":
                 f"'{file_name(uri)}' holds markup that cannot be read as HTML; "
                 "save it again from a browser"
             ) from error
+
+
+def _without_unclosed(text: str) -> str:
+    """The page with its last, unclosed tag or comment made text: `html.parser` would look for the
+    end again at each `<`, in quadratic time."""
+    comments = text.rfind("-->") + 1
+    text = text[:comments] + text[comments:].replace("<!--", "&lt;!--")
+    tags = text.rfind(">") + 1
+    return text[:tags] + text[tags:].replace("<", "&lt;")
 
 
 def _walk(tree: "BeautifulSoup") -> Iterator[tuple[Literal["enter", "leave", "text"], object]]:

@@ -44,6 +44,14 @@ def column_width(lines: Sequence[str]) -> int:
     return widths[(len(widths) * 9) // 10] if widths else 0
 
 
+def page_column(lines: Sequence[str], usual_width: int) -> int:
+    """Column width of one page. The few lines of a short one may all end early, or be in another
+    script than the rest of the document."""
+    if len(lines) >= _ENOUGH_LINES:
+        return column_width(lines)
+    return min(usual_width, max(usual_width // 2, *map(width, lines)))
+
+
 def width(line: str) -> int:
     """Width of a line in columns of a typewriter."""
     return len(line) + len(_CJK_CHARACTERS.findall(line))
@@ -55,7 +63,7 @@ def flow(lines: Sequence[str], headings: Collection[int], usual_width: int) -> F
     `headings` are the indexes of lines that stay alone; `usual_width` is the document's column
     width, for pages too short to show their own.
     """
-    column = column_width(lines) if len(lines) >= _ENOUGH_LINES else usual_width
+    column = page_column(lines, usual_width)
     pieces: list[str] = []
     starts: list[int] = []
     length = 0
