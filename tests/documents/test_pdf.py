@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentic_rag.documents import Document, UnreadableDocument, parse
 from agentic_rag.documents.paragraphs import flow
@@ -110,6 +112,26 @@ def test_a_locked_or_damaged_pdf_is_refused_in_one_sentence(data: bytes, reason:
 
 def test_a_pdf_is_known_by_its_content_whatever_it_is_called() -> None:
     assert parse("/docs/download", write_pdf([["Words."]])).text == "Words."
+
+
+def test_a_damaged_title_is_no_reason_to_refuse_the_pages() -> None:
+    data = write_pdf([["Words."]], title="泵站")
+    broken = data.replace("泵站".encode("utf-16-be").hex().encode(), b"6cf5d8")
+    assert broken != data
+    assert parse("/a/pump.pdf", broken).text == "Words."
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_pdf_with_bytes_changed_gives_a_document_or_an_error_of_ours(data: st.DataObject) -> None:
+    whole = write_pdf([["Part", "Words."], None], title="泵站", outline=[Outline("Part", 1)])
+    changed = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 6))):
+        changed[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        parse("a.pdf", bytes(changed)).text.encode()
+    except UnreadableDocument as error:
+        assert "'a.pdf'" in str(error)
 
 
 def test_several_threads_may_parse_pdfs() -> None:

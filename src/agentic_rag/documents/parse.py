@@ -53,7 +53,10 @@ def parse(source_uri: str, data: bytes, folders: tuple[str, ...] = ()) -> Docume
         document = parse_pdf(source_uri, data)
     else:
         document = _parse_text(source_uri, data, family, media_type)
-    return replace(document, knowledge_path=folders)
+    warnings = document.warnings
+    if not document.text.strip() and document.given_chunks is None and not warnings:
+        warnings = ("the file holds no text",)
+    return replace(document, knowledge_path=folders, warnings=warnings)
 
 
 def _empty(uri: str, media_type: str) -> Document:
@@ -75,8 +78,6 @@ def _parse_text(uri: str, data: bytes, family: Family | None, media_type: str) -
             f"{decoded.omitted} damaged place{'s' * (decoded.omitted > 1)} left out: "
             f"invalid in {decoded.encoding}"
         )
-    if not document.text.strip() and document.given_chunks is None and not warnings:
-        warnings.append("the file holds no text")
     return replace(document, warnings=tuple(warnings))
 
 

@@ -7,6 +7,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,7 @@ def _extract(uri: str, data: bytes) -> _Extract:
         try:
             for index in range(len(pdf)):
                 found.pages.append(_page_text(pdf, index))
-            found.metadata = pdf.get_metadata_dict()
+            found.metadata = _metadata(pdf)
             found.outline = _outline(pdf)
         except pypdfium2.PdfiumError as error:
             raise _unreadable(uri, error) from error
@@ -142,14 +143,24 @@ def _page_text(pdf: "pypdfium2.PdfDocument", index: int) -> str | None:
         return None  # a damaged page; the others are still worth having
 
 
+def _metadata(pdf: "pypdfium2.PdfDocument") -> dict[str, str]:
+    """Title and author, as far as they are text."""
+    found = {}
+    for key in ("Title", "Author"):
+        with suppress(UnicodeError):  # damaged strings are no reason to refuse the pages
+            found[key] = pdf.get_metadata_value(key)
+    return found
+
+
 def _outline(pdf: "pypdfium2.PdfDocument") -> list[_Entry]:
     entries = []
     for bookmark in pdf.get_toc():
-        target = bookmark.get_dest()
-        page = target.get_index() if target else None
-        title = one_line(_printed(bookmark.get_title()))
-        if title and page is not None:
-            entries.append(_Entry(bookmark.level + 1, title, page))
+        with suppress(UnicodeError):
+            target = bookmark.get_dest()
+            page = target.get_index() if target else None
+            title = one_line(_printed(bookmark.get_title()))
+            if title and page is not None:
+                entries.append(_Entry(bookmark.level + 1, title, page))
     return entries
 
 
