@@ -33,6 +33,7 @@ class Script:
     address: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    asked: threading.Event = field(default_factory=threading.Event)
     hung_up: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -52,6 +53,7 @@ def serving(*turns: Turn) -> Iterator[Script]:
             length = int(self.headers["Content-Length"])
             script.requests.append(json.loads(self.rfile.read(length)))
             script.keys.append(self.headers.get("Authorization", ""))
+            script.asked.set()
             number = min(len(script.requests), len(script.turns)) - 1
             try:
                 self._play(script.turns[number])

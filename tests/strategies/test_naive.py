@@ -1,4 +1,4 @@
-"""The naive strategy, its model played by a function: what it sends, and what it makes of a reply."""
+"""The naive strategy, its model played by a function: what is sent, what becomes of a reply."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,7 +34,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Model:
-    """Says each of its replies in turn, the last one again and again, and keeps what it was sent."""
+    """Says its replies in turn, the last one again and again; keeps what it was sent."""
 
     def __init__(self, *replies: list[Said]) -> None:
         self.replies = list(replies)

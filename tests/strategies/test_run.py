@@ -41,7 +41,7 @@ async def test_an_empty_question_is_refused(kb: KnowledgeBase, question: str) ->
 
 
 async def test_an_unknown_strategy_names_the_known_ones(kb: KnowledgeBase) -> None:
-    with pytest.raises(BadQuestion, match="'magic'; use one of: .*naive"):
+    with pytest.raises(BadQuestion, match=r"'magic'; use one of: .*naive"):
         await ask(kb, QUESTION, strategy="magic")
 
 

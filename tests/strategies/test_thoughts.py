@@ -29,7 +29,7 @@ CASES = [
     ("<think>So it is 19", "", "So it is 19", True),
     ("<think>a</think>One. <think>b</think>Two.", "One. Two.", "ab", False),
     ("<THINK>a</Think>One.", "One.", "a", False),
-    ("The file says `<think>plan</think>` here.", "The file says `<think>plan</think>` here.", "", False),
+    ("It says `<think>plan</think>` here.", "It says `<think>plan</think>` here.", "", False),
     ('It quotes "</think>" once.', 'It quotes "</think>" once.', "", False),
     ("```\n<think>\n```\ndone", "```\n<think>\n```\ndone", "", False),
     ("1 < 2 and <thin air>", "1 < 2 and <thin air>", "", False),

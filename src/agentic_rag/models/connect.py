@@ -103,7 +103,7 @@ def openai_compatible(system: str, model: str, base_url: str, key: str) -> "tupl
 
     client = loopback_client(base_url)
     provider = OpenAICompatibleProvider(system, base_url=base_url, api_key=key, http_client=client)
-    return OpenAIChatModel(model, provider=provider, profile=_our_tags()), client
+    return OpenAIChatModel(model, provider=provider, profile=_profile()), client
 
 
 def anthropic(model: str, key: str, base_url: str) -> "tuple[Model, Any]":
@@ -132,7 +132,7 @@ def ollama(model: str, base: str) -> "tuple[Model, Any]":
 
     client = loopback_client(base)
     provider = OllamaProvider(base_url=f"{base}/v1", http_client=client)
-    return OllamaModel(model, provider=provider, profile=_our_tags()), client
+    return OllamaModel(model, provider=provider, profile=_profile()), client
 
 
 def in_process(path: Path, context_tokens: int) -> Connect:
@@ -161,15 +161,16 @@ def _local(path: Path, context_tokens: int) -> "tuple[Model, Any]":
         "llama.cpp", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client
     )
     # llama.cpp reads "<|im_start|>" in a passage as a turn of its own, so it is broken up.
-    profile = merge_profile(_our_tags(), ModelProfile(may_tokenize_special_tokens_in_content=True))
+    profile = merge_profile(_profile(), ModelProfile(may_tokenize_special_tokens_in_content=True))
     return OpenAIChatModel(path.stem, provider=provider, profile=profile), client
 
 
-def _our_tags() -> "ModelProfile":
-    """`<think>` is told apart by `strategies.thoughts`.
+def _profile() -> "ModelProfile":
+    """What is asked of every OpenAI-compatible endpoint.
 
-    Pydantic AI does so only where a piece is exactly a tag, and then takes an answer that
-    quotes one, or follows a closing tag in the same piece, for thought.
+    `<think>` is told apart by `strategies.thoughts`: Pydantic AI does so only where a piece is
+    exactly a tag, and then takes an answer that quotes one, or follows a closing tag in the same
+    piece, for thought.
     """
     from pydantic_ai.profiles import ModelProfile
 

@@ -8,7 +8,7 @@ import atexit
 import os
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Endpoint:
     """Where a loaded model answers in OpenAI's protocol. The key never leaves the process."""
 
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
 
 
 _lock = threading.Lock()

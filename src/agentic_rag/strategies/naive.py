@@ -191,7 +191,7 @@ async def _model_answer(
         yield Notice(
             level="warning",
             code="answer_broken_off",
-            message="The connection ended before the model said it was done; ask again.",
+            message="The reply ended without its end mark: it may lack its last words.",
         )
     cited = writer.result()
     text, citations = cited.text, cited.citations

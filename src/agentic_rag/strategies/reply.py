@@ -39,10 +39,6 @@ class ModelCallFailed(AragError):
         self.too_long = too_long
 
 
-class _BrokenOff(Exception):
-    """A stream that ended without its end."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Instructions and the user's turn."""
@@ -63,7 +59,7 @@ class Reply:
     """A whole reply.
 
     `cut_off`: it ended at the token limit; `unclosed`: inside its thoughts; `broken_off`: the
-    connection ended without the provider saying that the reply was over.
+    stream ended without saying that the reply was over, which some servers never say.
     """
 
     text: str
@@ -92,13 +88,10 @@ async def stream_reply(
         try:
             async with aclosing(_request(model, prompt, settings, silence, cost)) as pieces:
                 async for piece in pieces:
-                    if not isinstance(piece, Reply):
-                        yield piece
-                    elif piece.broken_off and attempt == 1:
-                        raise _BrokenOff
-                    else:
+                    if isinstance(piece, Reply):
                         usage = piece.usage.model_copy(update={"model_requests": attempt})
-                        yield replace(piece, usage=usage)
+                        piece = replace(piece, usage=usage)
+                    yield piece
             return
         except Exception as error:
             failure = _describe(error, silence)
@@ -175,9 +168,16 @@ async def _request(
         thoughts=thinking,
         cut_off=response.finish_reason == "length",
         unclosed=splitter.unclosed or (not written and bool(thinking)),
-        broken_off=response.finish_reason is None and response.provider_url is not None,
+        broken_off=_no_end(response),
         usage=_usage(response, prompt, written + thinking, cost),
     )
+
+
+def _no_end(response: "ModelResponse") -> bool:
+    # Pydantic AI puts in "stop" where nothing came; what came is among the provider's details.
+    details = response.provider_details or {}
+    chat_protocol = response.provider_url is not None and "timestamp" in details
+    return chat_protocol and "finish_reason" not in details
 
 
 def _usage(response: "ModelResponse", prompt: Prompt, said: str, cost: float | None) -> Usage:
@@ -213,8 +213,6 @@ def _describe(error: Exception, silence: float) -> _Failure:
             f"The model said nothing for {silence:g} seconds; try again, or raise `model_timeout`.",
             True,
         )
-    if isinstance(error, _BrokenOff):
-        return _Failure("The connection broke off in the middle of the answer.", True)
     if isinstance(error, AragError):
         return _Failure(str(error), False)
     status = getattr(error, "status_code", None)
