@@ -1,5 +1,7 @@
 """Chunks: the text comes back, limits hold, every sentence knows its place."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +56,7 @@ def test_sentences_lie_end_to_end_in_the_body(pieces: list[str], size: int) -> N
     for chunk in chunk_document(markdown("".join(pieces)), size=size):
         assert chunk.sentences[0].start == chunk.body_start
         assert chunk.sentences[-1].end == len(chunk.text)
-        for before, after in zip(chunk.sentences, chunk.sentences[1:], strict=False):
+        for before, after in pairwise(chunk.sentences):
             assert before.end == after.start
 
 
@@ -81,7 +83,7 @@ def test_overlap_in_sentences_repeats_that_many() -> None:
     text = " ".join(f"This is sentence number {i} of a longer text." for i in range(40))
     plain = Document("/d.txt", "d", "text/plain", text)
     chunks = chunk_document(plain, size=100, overlap_sentences=2)
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         last_two = [before.text[s.start : s.end] for s in before.sentences[-2:]]
         first_two = [after.text[s.start : s.end] for s in after.sentences[:2]]
         assert last_two == first_two
@@ -162,3 +164,10 @@ def test_a_document_of_white_space_has_no_chunk() -> None:
 def test_a_sentence_is_embedded_below_its_title_and_path() -> None:
     assert text_to_embed("Law", "Part › A", "Text.") == "Law › Part › A\nText."
     assert text_to_embed("", "", "Text.") == "Text."
+
+
+def test_a_title_that_opens_the_text_is_shown_once_and_is_no_sentence() -> None:
+    text = "# Leave\n\nEveryone has thirty days."
+    (chunk,) = chunk_document(Document("/d.md", "Leave", "text/markdown", text))
+    assert chunk.text == text
+    assert [s.is_heading for s in chunk.sentences] == [True, False]

@@ -42,7 +42,7 @@ def _on_paths(
         literal = f"\\{glob}" if glob[0] in "!#" else glob.removeprefix("./")
         lines.append(literal if glob.startswith("/") else f"**/{literal}")
     try:
-        matcher = pathspec.PathSpec.from_lines("gitwildmatch", lines)
+        matcher = pathspec.GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise BadQuery(
             f"The path filter is not a glob ({error}); give one such as 'docs/*.md'."

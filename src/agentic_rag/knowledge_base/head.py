@@ -47,8 +47,12 @@ def read_head(directory: Path) -> Head | None:
     path = directory / _NAME
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise DamagedKnowledgeBase(
+            f"{path} cannot be read ({error.strerror}); check who may read it."
+        ) from None
     except ValueError as error:
         raise DamagedKnowledgeBase(
             f"{path} is not readable ({error}); restore it from a backup or index again elsewhere."

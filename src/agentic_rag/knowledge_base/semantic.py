@@ -52,7 +52,7 @@ class SentenceScores:
 
     def threshold(self, top: int) -> float:
         """The score of the `top`-th best sentence of all."""
-        scores = np.concatenate(self._sentences)
+        scores = np.concatenate([np.empty(0, np.float32), *self._sentences])
         top = min(top, len(scores))
         return float(np.partition(scores, -top)[-top]) if top else float("inf")
 

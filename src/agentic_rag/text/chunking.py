@@ -167,6 +167,8 @@ def _draft(document: Document, places: _Places, spans: list[Span]) -> ChunkDraft
     start, end = spans[0][0], spans[-1][1]
     body = document.text[start:end]
     own = {heading.text for heading in places.headings_in((start, end))}
+    if _opens_with_title(document, body):
+        own.add(document.title)
     first_text = _first_offset(document.text, spans[0])
     above = [heading.text for heading in places.headings_at(first_text)]
     path = _path(document, above)
@@ -183,7 +185,11 @@ def _draft(document: Document, places: _Places, spans: list[Span]) -> ChunkDraft
                 span[1] + shift,
                 PATH_SEPARATOR.join(_path(document, headings)),
                 places.page_at(offset),
-                _only_heading(document, places, span) and index + 1 < len(spans),
+                index + 1 < len(spans)
+                and (
+                    _only_heading(document, places, span)
+                    or (span[0] == 0 and _opens_with_title(document, document.text[slice(*span)]))
+                ),
             )
         )
     text = header + body
@@ -197,6 +203,13 @@ def _draft(document: Document, places: _Places, spans: list[Span]) -> ChunkDraft
         section=_common_path(sections),
         page=sentences[0].page,
     )
+
+
+def _opens_with_title(document: Document, text: str) -> bool:
+    """Whether a text begins with its document's title as a line of its own (a lone H1 is the
+    title and no heading)."""
+    first = text.lstrip().partition("\n")[0]
+    return bool(document.title) and first.strip("#=*- \t") == document.title
 
 
 def _path(document: Document, headings: Sequence[str]) -> list[str]:
