@@ -1,0 +1,65 @@
+"""A writer to be killed: runs one action, and dies by SIGKILL at the N-th step of the commit.
+
+    python -m tests.knowledge_base.writing ACTION KB DOCS STEP
+
+STEP 0 never dies. A step is a moment right before or right after a change to a table or to the
+head. Prints "steps N" at the end, so that a test knows how many there are.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agentic_rag.knowledge_base import head, knowledge_base, tables
+from tests.knowledge_base.whole import opened
+
+_steps = 0
+
+
+def _counted(function: Callable[..., Any], deadly: int) -> Callable[..., Any]:
+    def step() -> None:
+        global _steps
+        _steps += 1
+        if _steps == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        step()
+        result = function(*args, **kwargs)
+        step()
+        return result
+
+    return wrapped
+
+
+def main(action: str, directory: str, docs: str, deadly: int) -> None:
+    writer = tables.Writer
+    for name in ("append", "put_documents", "index_words", "compact", "clean", "sweep"):
+        setattr(writer, name, _counted(getattr(writer, name), deadly))
+    tables.write_head = _counted(head.write_head, deadly)
+    for table in tables.NAMES:
+        assert table  # each table is deleted from in a step of its own
+    delete = writer.delete_rows
+
+    def delete_one_by_one(self: Any, numbers: Any, names: Any = tables.NAMES) -> None:
+        numbers = list(numbers)
+        for name in names:
+            _counted(delete, deadly)(self, numbers, (name,))
+
+    writer.delete_rows = delete_one_by_one  # type: ignore[method-assign,assignment]
+    knowledge_base.create_tables = _counted(tables.create_tables, deadly)
+    kb = opened(Path(directory), batch_mb=0.02, batch_seconds=0.3)
+    if action == "add":
+        kb.add(docs, sync=True)
+    elif action == "remove":
+        kb.remove(["doc0001.txt", "doc0002.txt"])
+    else:
+        kb.compact()
+    print("steps", _steps)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
