@@ -299,6 +299,16 @@ async def test_documents_that_hold_nothing_related_are_said_so_without_a_model(
     assert answer.citations
 
 
+@pytest.mark.parametrize("question", ["王芳", "Tamar"])
+async def test_a_name_that_stands_in_a_document_is_not_called_unrelated(
+    kb: KnowledgeBase, question: str
+) -> None:
+    answer = await ask(kb, question, model="none")
+
+    assert answer.status == "answered"
+    assert question in answer.text
+
+
 @pytest.mark.parametrize("question", [QUESTION, "蓝桥泵站是谁设计的？"])
 async def test_an_empty_knowledge_base_says_so(empty_kb: KnowledgeBase, question: str) -> None:
     answer = await ask(empty_kb, question, model="none")

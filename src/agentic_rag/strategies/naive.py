@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -36,7 +36,7 @@ from agentic_rag.strategies.passages import chosen_passages, passages_block
 from agentic_rag.strategies.phrases import Phrase, say, says_not_found
 from agentic_rag.strategies.question import Question
 from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
-from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.support import Passage, names_met
 from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.language import is_chinese
 from agentic_rag.text.tokens import count_tokens
@@ -94,6 +94,8 @@ def _retrieve(question: Question, top_k: int) -> "tuple[SearchResult, list[Passa
     if question.chat.passage_tokens is not None:
         budget = min(budget, question.chat.passage_tokens)
     found = question.snapshot.hybrid_search(question.text, top_k, where=question.where)
+    if not found.related and names_met(question.text, (hit.snippet for hit in found.hits)):
+        found = replace(found, related=True)
     if not found.hits or not found.related or question.chat.connect is None:
         return found, []
     read = question.snapshot.read_chunk([hit.chunk_id for hit in found.hits])

@@ -39,9 +39,10 @@ def chosen_passages(
             if sizes[hit.chunk_id] <= share
             else _part(chunk.text, hit.snippet, share),
             title=chunk.title,
-            section=chunk.section,
+            # The hit's place is that of its best sentence, the chunk's that of its first.
+            section=hit.section or chunk.section,
             uri=chunk.uri,
-            page=chunk.page,
+            page=chunk.page if hit.page is None else hit.page,
             source_id=chunk.source_id,
             snippet=hit.snippet,
         )

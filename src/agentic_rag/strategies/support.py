@@ -181,6 +181,18 @@ def is_claim(sentence: str) -> bool:
     return bool(said.words)
 
 
+def names_met(question: str, texts: Iterable[str]) -> bool:
+    """Whether a name in `question` stands in one of `texts`.
+
+    Vectors are poor at names: a text that holds the very one asked for can score as low as one
+    that has nothing to do with it.
+    """
+    # A capital at the start of a sentence says nothing, at the start of a mere name it does.
+    names = _names(question if len(question.split()) > 2 else f"‚ {question}")
+    lowered = [text.lower() for text in texts]
+    return any(_name_in(name, text) for name in names for text in lowered)
+
+
 def _analyse(text: str) -> _Sentence:
     plain = unicodedata.normalize("NFKC", text)
     found = words(plain)
