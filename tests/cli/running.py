@@ -1,4 +1,4 @@
-"""Running `arag` as a person does: in a process of its own, in a folder of its own."""
+"""Running `arag`: in this process, which is quick, or in one of its own, where that matters."""
 
 import json
 import os
@@ -8,6 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agentic_rag.cli.app import app
 
 ARAG = (sys.executable, "-m", "agentic_rag")
 
@@ -31,7 +36,15 @@ Arag = Callable[..., Ran]
 
 
 def run_arag(folder: Path, *words: str | Path, **environment: str) -> Ran:
-    """`arag WORDS…` in `folder`; standard error is no terminal, standard input is empty."""
+    """`arag WORDS…` in `folder`, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        ran = CliRunner().invoke(app, [*map(str, words)], env=environment, prog_name="arag")
+    return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+
+def start_arag(folder: Path, *words: str | Path, **environment: str) -> Ran:
+    """`arag WORDS…` in `folder`, in a process of its own, as from a shell."""
     ran = subprocess.run(
         [*ARAG, *map(str, words)],
         cwd=folder,

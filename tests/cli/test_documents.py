@@ -97,7 +97,7 @@ def test_status_counts_and_names_what_failed(arag: Arag, tmp_path: Path) -> None
     as_json = arag("status", "--json").json
     shown = arag("status")
 
-    assert as_json["documents"] == 4
+    assert as_json["documents"] == 5  # the broken one too
     assert [Path(d["uri"]).name for d in as_json["failed"]] == ["broken.pdf"]
     assert "broken.pdf" in shown.out
     assert "--retry-failed" in shown.out

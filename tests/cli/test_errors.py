@@ -1,6 +1,6 @@
 """What a person sees who makes a mistake: one line that helps, and never a traceback."""
 
-import time
+import resource
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from agentic_rag.cli.app import Arag as Group
 from agentic_rag.cli.app import app
 from agentic_rag.errors import AragError
-from tests.cli.running import Arag, run_arag
+from tests.cli.running import Arag, start_arag
 
 
 def test_arag_alone_shows_its_commands() -> None:
@@ -29,12 +29,14 @@ def test_every_command_has_help_with_an_example() -> None:
 
 
 def test_help_comes_at_once(tmp_path: Path) -> None:
-    run_arag(tmp_path, "--help")  # byte code is written
+    start_arag(tmp_path, "--help")  # byte code is written
     times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        run_arag(tmp_path, "--help")
-        times.append(time.perf_counter() - began)
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start_arag(tmp_path, "--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # Processor time: the wall's clock also counts whatever else the machine is doing.
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
     assert min(times) < 0.3
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import ARAG, Arag, write_notes
+from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase
+from tests.cli.running import ARAG, Arag, start_arag, write_notes
 
 
 def test_indexing_says_what_was_done_and_a_second_time_embeds_nothing(
@@ -97,14 +98,16 @@ def test_excluded_files_stay_out(arag: Arag, tmp_path: Path) -> None:
     assert arag("list").out.count("\n") == 2
 
 
-def test_a_chinese_path_and_a_gbk_file_are_found_in_any_locale(arag: Arag, tmp_path: Path) -> None:
+def test_a_chinese_path_and_a_gbk_file_are_found_in_any_locale(tmp_path: Path) -> None:
     folder = tmp_path / "资料 夹"
     folder.mkdir()
     (folder / "说明.txt").write_bytes("蓝桥泵站有两台水泵。\r\n第二台很旧。\r\n".encode("gbk"))
 
-    indexed = arag("index", "资料 夹", LC_ALL="C", LANG="C")
-    found = arag("search", "蓝桥泵站", "--mode", "keyword", LC_ALL="C", LANG="C")
-    as_json = arag("search", "蓝桥泵站", "--mode", "keyword", "--json", LC_ALL="POSIX")
+    indexed = start_arag(tmp_path, "index", "资料 夹", LC_ALL="C", LANG="C")
+    found = start_arag(tmp_path, "search", "蓝桥泵站", "--mode", "keyword", LC_ALL="C", LANG="C")
+    as_json = start_arag(
+        tmp_path, "search", "蓝桥泵站", "--mode", "keyword", "--json", LC_ALL="POSIX"
+    )
 
     assert indexed.code == 0, indexed.err
     assert "资料 夹/说明.txt" in found.out
@@ -127,53 +130,60 @@ def test_kb_is_taken_before_and_after_the_command_and_from_the_environment(
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(arag: Arag, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()
-    for number in range(60):
-        sentences = " ".join(f"Fact {number}.{n} is about item {n * 7}." for n in range(12))
+    for number in range(40):
+        sentences = " ".join(f"Fact {number}.{n} is about item {n * 7}." for n in range(6))
         (many / f"{number:02}.txt").write_text(sentences)
-    environment = {**os.environ, "ARAG_INDEX__BATCH_SECONDS": "1"}
-    running = subprocess.Popen(
-        [*ARAG, "index", "many"],
-        cwd=tmp_path,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    time.sleep(5)
+    running = _indexing(tmp_path, "many", ARAG_INDEX__BATCH_SECONDS="0.5")
+    while not _documents(tmp_path / ".arag"):
+        time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    _out, err = running.communicate(timeout=60)
+    _out, err = running.communicate(timeout=120)
     kept = arag("list").out.count("\n")
     again = arag("index", "many")
 
     assert running.returncode == 130
     assert "run the same command again to continue" in err.lower()
     assert "Traceback" not in err
-    assert 0 < kept < 60
+    assert 0 < kept < 40
     assert again.code == 0
     assert f"{kept} unchanged" in again.out
-    assert arag("list").out.count("\n") == 60
+    assert arag("list").out.count("\n") == 40
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     text = " ".join(f"Fact {n} is about item {n * 7}." for n in range(3000))
     (tmp_path / "long.txt").write_text(text)
-    running = subprocess.Popen(
-        [*ARAG, "index", "long.txt"],
-        cwd=tmp_path,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    time.sleep(4)
-    running.send_signal(signal.SIGINT)
-    time.sleep(1)
-    running.send_signal(signal.SIGINT)
+    running = _indexing(tmp_path, "long.txt")
+    assert running.stderr is not None
+    while "embedding" not in (line := running.stderr.readline()):
+        assert line
+    for _ in range(2):
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.3)
     began = time.monotonic()
     _out, err = running.communicate(timeout=60)
 
     assert running.returncode in (130, -signal.SIGINT)
     assert time.monotonic() - began < 3
     assert "Traceback" not in err
+
+
+def _indexing(folder: Path, what: str, **environment: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*ARAG, "index", what],
+        cwd=folder,
+        env={**os.environ, **environment},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _documents(directory: Path) -> int:
+    try:
+        return len(KnowledgeBase.open(directory, create=False).documents())
+    except NoKnowledgeBase:
+        return 0
 
 
 @pytest.mark.parametrize("quiet", [True, False])

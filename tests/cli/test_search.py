@@ -104,9 +104,12 @@ def test_read_shows_the_whole_text_and_its_neighbours(ask_indexed: Arag) -> None
     shown = ask_indexed("read", chunk_id, "--before", "1", "--after", "1")
     as_json = ask_indexed("read", chunk_id, "--json").json
 
-    assert "Apples keep best in a cold cellar." in shown.out
+    heading, path, blank, text = shown.out.splitlines()
+    assert heading == f"[{chunk_id}] other.txt › sub"
+    assert path.endswith("/notes/sub/other.txt")
+    assert (blank, text) == ("", "Apples keep best in a cold cellar.")
     assert as_json["chunks"][0]["chunk_id"] == chunk_id
-    assert as_json["chunks"][0]["text"].strip() == "Apples keep best in a cold cellar."
+    assert as_json["chunks"][0]["text"].endswith("Apples keep best in a cold cellar.\n")
 
 
 def test_an_unknown_id_is_named_with_the_nearest(ask_indexed: Arag) -> None:

@@ -173,7 +173,7 @@ def _print_sources(answer: "Answer") -> None:
             if citation.made_by == "matched"
             else citation.chunk_id,
             citation.uri,
-            citation.snippet,
+            "" if citation.made_by == "passage" else citation.snippet,  # it is the answer
         )
     if answer.unsupported:
         screen.print("\nWithout a source", style="bold")

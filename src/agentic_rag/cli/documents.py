@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag.cli import streams
 from agentic_rag.cli.options import AsJson, Kb, NoWait, PathGlobs, open_existing
-from agentic_rag.cli.passages import place
+from agentic_rag.cli.passages import body, place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,9 @@ def list_documents(
     """
     documents = open_existing(ctx, kb).documents()
     if path:
-        from agentic_rag.knowledge_base.filters import path_matcher
+        from agentic_rag.knowledge_base.filters import _on_paths
 
-        fits = path_matcher(tuple(path)).match_file
-        documents = [document for document in documents if fits(document.uri)]
+        documents = list(_on_paths(tuple(path), {d.number: d for d in documents}).values())
     if as_json:
         streams.out_json({"documents": [asdict(document) for document in documents]})
     elif sys.stdout.isatty():
@@ -95,7 +94,7 @@ def show(
     for chunk in chunks:
         where = place("", chunk.section, chunk.page, chunk_id=chunk.chunk_id)
         streams.out(f"\n{where}  ({chunk.tokens:,} tokens)")
-        opening = streams.one_line(chunk.text[:400])
+        opening = streams.one_line(body(chunk)[:400])
         streams.out(f"    {opening[:100]}{'…' if len(opening) > 100 else ''}")
 
 

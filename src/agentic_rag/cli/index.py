@@ -1,8 +1,11 @@
 """`arag index`: take documents in."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +18,9 @@ from agentic_rag.cli.options import AsJson, Kb, NoWait, key_values, settings_for
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentic_rag.cli.progress import Report
     from agentic_rag.knowledge_base import DocumentOutcome, IndexReport
 
 OUTCOMES = ("added", "updated", "unchanged", "removed", "empty", "failed", "unsupported")
@@ -79,21 +85,28 @@ def index(
     from agentic_rag.cli.progress import shown
     from agentic_rag.knowledge_base import KnowledgeBase, KnowledgeBaseBusy
 
-    with stopping_on_ctrl_c() as stop, shown(quiet=quiet) as on_progress:
+    def work(stop: threading.Event, on_progress: "Report") -> "IndexReport":
         store = KnowledgeBase.open(settings.kb, settings=settings, create=bool(paths))
         shared: dict[str, Any] = {
-            "exclude": (*settings.index.exclude, *(exclude or ())),
-            "metadata": metadata or None,
             "on_progress": on_progress,
             "stop": stop,
             "on_wait": streams.say,
             "wait": not no_wait,
         }
+        if not paths:
+            return store.retry_failed(**shared)
+        return store.add(
+            paths,
+            sync=sync,
+            retry_failed=retry_failed,
+            exclude=exclude or (),
+            metadata=metadata,
+            **shared,
+        )
+
+    with shown(quiet=quiet) as on_progress, stopping_on_ctrl_c() as stop:
         try:
-            if paths:
-                report = store.add(paths, sync=sync, retry_failed=retry_failed, **shared)
-            else:
-                report = store.retry_failed(**shared)
+            report = _in_a_thread(lambda: work(stop, on_progress))
         except KnowledgeBaseBusy:
             if not stop.is_set():
                 raise
@@ -106,17 +119,28 @@ def index(
     raise typer.Exit(_exit_code(report))
 
 
+def _in_a_thread(work: "Callable[[], IndexReport]") -> "IndexReport":
+    """Do `work` beside the main thread: only that one hears Ctrl-C, and an embedding in hand
+    would keep it deaf for seconds."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(work).result()
+
+
 @contextmanager
 def stopping_on_ctrl_c() -> Iterator[threading.Event]:
     """Yields an event that the first Ctrl-C sets; the second ends the process at once."""
     stop = threading.Event()
 
-    def first(signum: int, frame: object) -> None:
+    def interrupted(signum: int, frame: object) -> None:
+        if stop.is_set():
+            if sys.stderr.isatty():
+                sys.stderr.write("\x1b[?25h")  # a progress bar hides the cursor
+            streams.say("\nEnded. Run the same command again to continue.")
+            os._exit(exit_codes.INTERRUPTED)
         stop.set()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         streams.say("\nStopping after the batch in hand; Ctrl-C again ends at once.")
 
-    before = signal.signal(signal.SIGINT, first)
+    before = signal.signal(signal.SIGINT, interrupted)
     try:
         yield stop
     finally:

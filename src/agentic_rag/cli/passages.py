@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from agentic_rag.knowledge_base import Hit
+    from agentic_rag.knowledge_base import Chunk, Hit
 
 
 def hit_json(hit: "Hit") -> dict[str, Any]:
@@ -33,6 +33,13 @@ def place(title: str, section: str, page: int | None, *, chunk_id: str = "") -> 
     if page is not None:
         words += f", p. {page}"
     return streams.one_line(f"[{chunk_id}] {words}" if chunk_id else words)
+
+
+def body(chunk: "Chunk") -> str:
+    """The text of a chunk without the line that repeats its title and section."""
+    return (
+        streams.safe(chunk.text).removeprefix(place(chunk.title, chunk.section, None)).strip("\n")
+    )
 
 
 def highlighted(snippet: str, terms: Sequence[str]) -> "Text":
@@ -65,10 +72,15 @@ def print_passage(
         top.append(f"  {note}", style="dim")
     screen.print(top)
     indent = " " * (len(mark) + 1)
-    body = highlighted(snippet, terms)
-    if screen.soft_wrap:  # not a terminal: one line each, for grep
-        screen.print(Text(indent + streams.one_line(source)))
-        screen.print(Text(indent) + body)
-    else:
-        screen.print(Padding(Text(streams.one_line(source), style="dim"), (0, 0, 0, len(indent))))
-        screen.print(Padding(body, (0, 0, 1, len(indent))))
+    lines = [Text(streams.one_line(source), style="dim")]
+    if snippet:
+        lines.append(highlighted(snippet, terms))
+    for line in lines:
+        # Not a terminal: one line each, for grep.
+        screen.print(
+            Text(indent) + line
+            if screen.soft_wrap
+            else Padding(line, (0, 0, 0, len(indent)), expand=False)
+        )
+    if not screen.soft_wrap:
+        screen.print()

@@ -81,9 +81,9 @@ def _lines() -> Report:
     def report(progress: "Progress") -> None:
         nonlocal last
         now = time.monotonic()
-        start = began.setdefault(progress.stage, now)
-        if now - last < SECONDS_BETWEEN_LINES:
+        if progress.stage in began and now - last < SECONDS_BETWEEN_LINES:
             return
+        start = began.setdefault(progress.stage, now)
         last = now
         line = f"{STAGES[progress.stage]}: {_count(progress)}"
         if progress.done and now > start:

@@ -7,7 +7,7 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.options import AsJson, Kb, PathGlobs, Where, filter_for, open_existing
-from agentic_rag.cli.passages import hit_json, place, print_passage
+from agentic_rag.cli.passages import body, hit_json, place, print_passage
 
 if TYPE_CHECKING:
     from agentic_rag.knowledge_base import SearchResult
@@ -78,30 +78,30 @@ def search(
         streams.out_json(
             {
                 "hits": [hit_json(hit) for hit in result.hits],
-                "mode": result.mode,
+                "mode": mode,
                 "query": query,
                 "counts": dict(result.counts),
-                "related": result.related,
+                "related": bool(result.related),
                 "notices": list(result.notices),
             }
         )
     else:
-        _render(result)
+        _render(result, mode)
 
 
-def _render(result: "SearchResult") -> None:
+def _render(result: "SearchResult", mode: Mode) -> None:
     screen = streams.console()
     for rank, hit in enumerate(result.hits, start=1):
         print_passage(
             screen,
             f"{rank}.",
             place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id),
-            _score(hit.score),
+            f"score {hit.score:,.0f}" if mode == "keyword" else f"score {hit.score:.3f}",
             hit.uri if hit.source_id is None else f"{hit.uri}  (id {hit.source_id})",
             hit.snippet,
             result.terms,
         )
-    if result.mode == "keyword":
+    if mode == "keyword":
         for keyword, count in result.counts.items():
             if count == 0 or not result.hits:
                 chunks = "1 chunk contains" if count == 1 else f"{count:,} chunks contain"
@@ -110,10 +110,6 @@ def _render(result: "SearchResult") -> None:
         streams.say("Nothing was found.")
     elif not result.related:
         streams.say("Nothing clearly related was found; these are only the nearest passages.")
-
-
-def _score(score: float) -> str:
-    return f"score {score:.3f}" if score % 1 else f"score {score:,.0f}"
 
 
 def read(
@@ -147,7 +143,7 @@ def read(
             )
             screen.print(streams.one_line(chunk.uri), style="dim")
             screen.print()
-            screen.print(streams.safe(chunk.text).rstrip("\n"))
+            screen.print(body(chunk))
     for unknown, nearest in result.unknown.items():
         hint = f"; the nearest is {nearest}" if nearest else ""
         streams.say(f"There is no chunk {unknown!r} here{hint}.")

@@ -44,7 +44,7 @@ def out(text: str = "") -> None:
 
 def out_json(value: dict[str, Any]) -> None:
     """One JSON object on standard output; Chinese stays readable."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def console() -> "Console":

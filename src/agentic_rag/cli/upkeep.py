@@ -20,7 +20,7 @@ def status(ctx: typer.Context, kb: Kb = None, as_json: AsJson = False) -> None:
     chunking = ", ".join(f"{name} {value}" for name, value in state.chunking.items())
     facts = {
         "knowledge base": str(state.path),
-        "documents": f"{state.documents:,}",
+        "documents": f"{state.documents:,} ({len(state.failed)} failed, {len(state.empty)} empty)",
         "chunks": f"{state.chunks:,}",
         "sentences": f"{state.sentences:,}",
         "tokens": f"{state.tokens:,}",
