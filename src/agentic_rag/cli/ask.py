@@ -177,7 +177,7 @@ def _print_sources(answer: "Answer") -> None:
         )
     if answer.unsupported:
         screen.print("\nWithout a source", style="bold")
-        for sentence in answer.unsupported:
+        for sentence in dict.fromkeys(answer.unsupported):
             screen.print(f"  - {streams.one_line(sentence)}")
 
 
