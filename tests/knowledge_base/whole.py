@@ -10,6 +10,9 @@ from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.knowledge_base.head import read_head
 from tests.knowledge_base.embedders import HashEmbedder
 
+# What the action "remove" of writing.py removes.
+REMOVED = ("doc0001.txt", "doc0002.txt")
+
 
 def opened(directory: Path, **index: float) -> KnowledgeBase:
     settings = Settings(index=index)

@@ -2,8 +2,8 @@
 
     python -m tests.knowledge_base.writing ACTION KB DOCS STEP
 
-STEP 0 never dies. A step is a moment right before or right after a change to a table or to the
-head. Prints "steps N" at the end, so that a test knows how many there are.
+STEP 0 never dies. A step is the moment right after a change to a table or to the head. Prints
+"steps N" at the end, so that a test knows how many there are.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rag.knowledge_base import head, knowledge_base, tables
-from tests.knowledge_base.whole import opened
+from tests.knowledge_base.whole import REMOVED, opened
 
 _steps = 0
 
@@ -27,7 +27,6 @@ def _counted(function: Callable[..., Any], deadly: int) -> Callable[..., Any]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        step()
         result = function(*args, **kwargs)
         step()
         return result
@@ -40,22 +39,20 @@ def main(action: str, directory: str, docs: str, deadly: int) -> None:
     for name in ("append", "put_documents", "index_words", "compact", "clean", "sweep"):
         setattr(writer, name, _counted(getattr(writer, name), deadly))
     tables.write_head = _counted(head.write_head, deadly)
-    for table in tables.NAMES:
-        assert table  # each table is deleted from in a step of its own
     delete = writer.delete_rows
 
     def delete_one_by_one(self: Any, numbers: Any, names: Any = tables.NAMES) -> None:
-        numbers = list(numbers)
+        numbers = list(numbers)  # each table is deleted from in a step of its own
         for name in names:
             _counted(delete, deadly)(self, numbers, (name,))
 
     writer.delete_rows = delete_one_by_one  # type: ignore[method-assign,assignment]
     knowledge_base.create_tables = _counted(tables.create_tables, deadly)
-    kb = opened(Path(directory), batch_mb=0.02, batch_seconds=0.3)
+    kb = opened(Path(directory), batch_mb=0.5, batch_seconds=0.3)
     if action == "add":
         kb.add(docs, sync=True)
     elif action == "remove":
-        kb.remove(["doc0001.txt", "doc0002.txt"])
+        kb.remove(REMOVED)
     else:
         kb.compact()
     print("steps", _steps)

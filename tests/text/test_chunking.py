@@ -161,8 +161,10 @@ def test_a_document_of_white_space_has_no_chunk() -> None:
     assert chunk_document(Document("/d", "d", "text/plain", " \n\n ")) == []
 
 
-def test_a_sentence_is_embedded_below_its_title_and_path() -> None:
-    assert text_to_embed("Law", "Part › A", "Text.") == "Law › Part › A\nText."
+def test_a_sentence_is_embedded_after_its_title_and_path() -> None:
+    assert text_to_embed("Law", "Part › A", "A text\n  that wraps.\n") == (
+        "Law. Part › A. A text that wraps."
+    )
     assert text_to_embed("", "", "Text.") == "Text."
 
 
