@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag.cli.passages import highlighted
+from agentic_rag.cli.streams import safe
 from tests.cli.running import Arag
 
 HIT = {"chunk_id", "source_id", "score", "title", "uri", "page", "section", "snippet"}
@@ -121,3 +123,16 @@ def test_an_unknown_id_is_named_with_the_nearest(ask_indexed: Arag) -> None:
     assert "1-1" in alone.err
     assert beside.code == 0
     assert len(json.loads(beside.out)["chunks"]) == 1
+
+
+def test_what_matched_is_marked_and_brackets_stay_brackets() -> None:
+    marked = highlighted("A [red]cat[/] ate; Cats concatenate.", ["cat"])
+    inside = highlighted("A cat: concatenate.", ["cat"], inside_words=True)
+
+    assert marked.plain == "A [red]cat[/] ate; Cats concatenate."
+    assert [(span.start, span.end) for span in marked.spans] == [(7, 10)]
+    assert [(span.start, span.end) for span in inside.spans] == [(2, 5), (10, 13)]
+
+
+def test_a_document_cannot_move_the_cursor_or_turn_the_writing() -> None:
+    assert safe("a\x1b[2Jb\x07\u202ec\r\nd") == "a[2Jbc\nd"

@@ -127,7 +127,8 @@ class _Screen:
     def __init__(self, *, live: bool, quiet: bool) -> None:
         self._live = live
         self._quiet = quiet
-        self._written = False
+        self._written = False  # text of an answer stands on the terminal
+        self._held: list[str] = []  # what to say when it is complete
 
     def show(self, event: "Event") -> None:
         match event.type:
@@ -138,20 +139,32 @@ class _Screen:
                 self._note(f"{event.name}{passages}, {event.duration:.1f} s")
             case "notice":
                 if event.level != "info" or not self._quiet:
-                    streams.say(f"{event.level.replace('info', 'note')}: {event.message}")
+                    self._say(f"{event.level.replace('info', 'note')}: {event.message}")
             case "answer_delta":
                 self._write(event.text)
             case "answer_reset":
                 if self._written:
-                    self._note(f"\nbeginning again: {event.reason}")
-                    self._written = False
+                    self._end_text()
+                    self._note(f"beginning again: {event.reason}")
             case "run_finished" | "run_failed":
                 if self._written:
-                    self._write("\n")
+                    self._end_text()
 
     def _note(self, message: str) -> None:
         if message and not self._quiet:
+            self._say(message)
+
+    def _say(self, message: str) -> None:
+        if self._written:
+            self._held.append(message)
+        else:
             streams.say(message)
+
+    def _end_text(self) -> None:
+        self._write("\n")
+        self._written = False
+        while self._held:
+            streams.say(self._held.pop(0))
 
     def _write(self, text: str) -> None:
         if self._live:

@@ -42,14 +42,16 @@ def body(chunk: "Chunk") -> str:
     )
 
 
-def highlighted(snippet: str, terms: Sequence[str]) -> "Text":
-    """`snippet` with every term marked; brackets in it stay brackets."""
+def highlighted(snippet: str, terms: Sequence[str], *, inside_words: bool = False) -> "Text":
+    """`snippet` with every term marked, `inside_words` too; brackets in it stay brackets."""
     from rich.text import Text
 
     text = Text(streams.one_line(snippet))
     words = sorted({term for term in terms if term.strip()}, key=len, reverse=True)
     if words:
-        pattern = "|".join(re.escape(word) for word in words)
+        from agentic_rag.knowledge_base.keyword import word_pattern
+
+        pattern = "|".join(re.escape(w) if inside_words else word_pattern(w).pattern for w in words)
         text.highlight_regex(re.compile(pattern, re.IGNORECASE), style="bold yellow")
     return text
 
@@ -62,6 +64,8 @@ def print_passage(
     source: str,
     snippet: str,
     terms: Sequence[str] = (),
+    *,
+    inside_words: bool = False,
 ) -> None:
     """One passage: a heading line, where it comes from, and the text that fits, indented."""
     from rich.padding import Padding
@@ -74,7 +78,7 @@ def print_passage(
     indent = " " * (len(mark) + 1)
     lines = [Text(streams.one_line(source), style="dim")]
     if snippet:
-        lines.append(highlighted(snippet, terms))
+        lines.append(highlighted(snippet, terms, inside_words=inside_words))
     for line in lines:
         # Not a terminal: one line each, for grep.
         screen.print(

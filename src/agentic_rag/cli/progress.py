@@ -66,7 +66,7 @@ def _bars() -> Iterator[Report]:
             completed=progress.done,
             total=progress.total,
             count=_count(progress),
-            rate=f"{speed:,.0f}/s" if speed else "",
+            rate=_rate(speed) if speed else "",
             detail=streams.one_line(progress.detail)[-40:],
         )
 
@@ -88,7 +88,7 @@ def _lines() -> Report:
         line = f"{STAGES[progress.stage]}: {_count(progress)}"
         if progress.done and now > start:
             rate = progress.done / (now - start)
-            line += f", {rate:,.0f}/s"
+            line += f", {_rate(rate)}"
             if progress.total:
                 line += f", {(progress.total - progress.done) / rate:,.0f} s left"
         streams.say(line)
@@ -99,3 +99,7 @@ def _lines() -> Report:
 def _count(progress: "Progress") -> str:
     of = f"/{progress.total:,}" if progress.total is not None else ""
     return f"{progress.done:,}{of} {progress.unit}"
+
+
+def _rate(a_second: float) -> str:
+    return f"{a_second:,.0f}/s" if a_second >= 10 else f"{a_second:.1f}/s"

@@ -86,10 +86,10 @@ def search(
             }
         )
     else:
-        _render(result, mode)
+        _render(result, mode, whole_words=whole_words)
 
 
-def _render(result: "SearchResult", mode: Mode) -> None:
+def _render(result: "SearchResult", mode: Mode, *, whole_words: bool) -> None:
     screen = streams.console()
     for rank, hit in enumerate(result.hits, start=1):
         print_passage(
@@ -100,6 +100,7 @@ def _render(result: "SearchResult", mode: Mode) -> None:
             hit.uri if hit.source_id is None else f"{hit.uri}  (id {hit.source_id})",
             hit.snippet,
             result.terms,
+            inside_words=mode == "keyword" and not whole_words,
         )
     if mode == "keyword":
         for keyword, count in result.counts.items():
