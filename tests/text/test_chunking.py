@@ -163,7 +163,7 @@ def test_a_document_of_white_space_has_no_chunk() -> None:
 
 def test_a_sentence_is_embedded_after_its_title_and_path() -> None:
     assert text_to_embed("Law", "Part › A", "A text\n  that wraps.\n") == (
-        "Law. Part › A. A text that wraps."
+        "Law. Part. A. A text that wraps."
     )
     assert text_to_embed("", "", "Text.") == "Text."
 
