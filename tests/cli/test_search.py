@@ -108,7 +108,7 @@ def test_read_shows_the_whole_text_and_its_neighbours(ask_indexed: Arag) -> None
 
     heading, path, blank, text = shown.out.splitlines()
     assert heading == f"[{chunk_id}] other.txt › sub"
-    assert path.endswith("/notes/sub/other.txt")
+    assert path == "notes/sub/other.txt"
     assert (blank, text) == ("", "Apples keep best in a cold cellar.")
     assert as_json["chunks"][0]["chunk_id"] == chunk_id
     assert as_json["chunks"][0]["text"].endswith("Apples keep best in a cold cellar.\n")
@@ -136,3 +136,13 @@ def test_what_matched_is_marked_and_brackets_stay_brackets() -> None:
 
 def test_a_document_cannot_move_the_cursor_or_turn_the_writing() -> None:
     assert safe("a\x1b[2Jb\x07\u202ec\r\nd") == "a[2Jbc\nd"
+
+
+def test_the_id_of_a_corpus_that_was_cut_already_is_shown(arag: Arag, tmp_path: Path) -> None:
+    items = [{"id": "q7", "title": "Pumps", "text": "Two pumps [red] stand here."}]
+    (tmp_path / "corpus.json").write_text(json.dumps(items))
+    arag("index", "corpus.json")
+
+    ran = arag("search", "stand", "--mode", "keyword")
+
+    assert ran.out.startswith("1. [1-1] Pumps (id q7)  score 5\n   corpus.json\n")

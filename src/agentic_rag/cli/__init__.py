@@ -5,11 +5,23 @@ standard error. Heavy modules are imported by the command that needs them, so th
 `arag --help` answers at once.
 """
 
+import os
+import sys
+
 
 def main() -> None:
     """Run `arag` with the arguments of this process; ends by SystemExit."""
+    from agentic_rag.cli import exit_codes
     from agentic_rag.cli.app import app
     from agentic_rag.cli.streams import speak_utf8
 
     speak_utf8()
-    app(prog_name="arag")
+    try:
+        app(prog_name="arag")
+    except SystemExit as end:
+        if end.code == exit_codes.INTERRUPTED:
+            # Nobody who pressed Ctrl-C wants to wait for threads to be joined and engines unloaded.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(exit_codes.INTERRUPTED)
+        raise

@@ -181,7 +181,7 @@ def _print_sources(answer: "Answer") -> None:
         print_passage(
             screen,
             f"[{citation.number}]",
-            place(citation.title, citation.section, citation.page),
+            place(citation.title, citation.section, citation.page, source_id=citation.source_id),
             f"{citation.chunk_id}, matched afterwards"
             if citation.made_by == "matched"
             else citation.chunk_id,

@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag.cli import streams
 from agentic_rag.cli.options import AsJson, Kb, NoWait, PathGlobs, open_existing
-from agentic_rag.cli.passages import body, place
+from agentic_rag.cli.passages import body, path_from_here, place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _table(documents: "Sequence[DocumentInfo]") -> None:
     table.add_column("path", overflow="fold", style="dim")
     for d in documents:
         count = f"{d.chunks:,}" if d.status == "ready" else d.status
-        table.add_row(str(d.number), count, streams.one_line(d.title), streams.one_line(d.uri))
+        table.add_row(str(d.number), count, streams.one_line(d.title), path_from_here(d.uri))
     streams.console().print(table)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag.cli import streams
@@ -27,12 +28,30 @@ def hit_json(hit: "Hit") -> dict[str, Any]:
     }
 
 
-def place(title: str, section: str, page: int | None, *, chunk_id: str = "") -> str:
-    """`[12-3] Title › Section, p. 4`, leaving out what a passage lacks."""
+def place(
+    title: str,
+    section: str,
+    page: int | None,
+    *,
+    chunk_id: str = "",
+    source_id: str | None = None,
+) -> str:
+    """`[12-3] Title › Section, p. 4 (id q7)`, leaving out what a passage lacks."""
     words = " › ".join(part for part in (title, section) if part)
     if page is not None:
         words += f", p. {page}"
-    return streams.one_line(f"[{chunk_id}] {words}" if chunk_id else words)
+    if chunk_id:
+        words = f"[{chunk_id}] {words}"
+    if source_id is not None:
+        words += f" (id {source_id})"
+    return streams.one_line(words)
+
+
+def path_from_here(uri: str) -> str:
+    """A document's path as a person would write it here: relative where it is below this folder."""
+    path, here = PurePosixPath(uri), Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return streams.one_line(str(shown))
 
 
 def body(chunk: "Chunk") -> str:
@@ -61,7 +80,7 @@ def print_passage(
     mark: str,
     heading: str,
     note: str,
-    source: str,
+    uri: str,
     snippet: str,
     terms: Sequence[str] = (),
     *,
@@ -76,7 +95,7 @@ def print_passage(
         top.append(f"  {note}", style="dim")
     screen.print(top)
     indent = " " * (len(mark) + 1)
-    lines = [Text(streams.one_line(source), style="dim")]
+    lines = [Text(path_from_here(uri), style="dim")]
     if snippet:
         lines.append(highlighted(snippet, terms, inside_words=inside_words))
     for line in lines:

@@ -7,7 +7,7 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.options import AsJson, Kb, PathGlobs, Where, filter_for, open_existing
-from agentic_rag.cli.passages import body, hit_json, place, print_passage
+from agentic_rag.cli.passages import body, hit_json, path_from_here, place, print_passage
 
 if TYPE_CHECKING:
     from agentic_rag.knowledge_base import SearchResult
@@ -95,9 +95,9 @@ def _render(result: "SearchResult", mode: Mode, *, whole_words: bool) -> None:
         print_passage(
             screen,
             f"{rank}.",
-            place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id),
+            place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id, source_id=hit.source_id),
             f"score {hit.score:,.0f}" if mode == "keyword" else f"score {hit.score:.3f}",
-            hit.uri if hit.source_id is None else f"{hit.uri}  (id {hit.source_id})",
+            hit.uri,
             hit.snippet,
             result.terms,
             inside_words=mode == "keyword" and not whole_words,
@@ -140,9 +140,16 @@ def read(
             if number:
                 screen.print()
             screen.print(
-                place(chunk.title, chunk.section, chunk.page, chunk_id=chunk.chunk_id), style="bold"
+                place(
+                    chunk.title,
+                    chunk.section,
+                    chunk.page,
+                    chunk_id=chunk.chunk_id,
+                    source_id=chunk.source_id,
+                ),
+                style="bold",
             )
-            screen.print(streams.one_line(chunk.uri), style="dim")
+            screen.print(path_from_here(chunk.uri), style="dim")
             screen.print()
             screen.print(body(chunk))
     for unknown, nearest in result.unknown.items():
