@@ -7,6 +7,7 @@ standard error. Heavy modules are imported by the command that needs them, so th
 
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
     except SystemExit as end:
         if end.code == exit_codes.INTERRUPTED:
             # Nobody who pressed Ctrl-C wants to wait for threads to be joined and engines unloaded.
-            sys.stdout.flush()
-            sys.stderr.flush()
+            with suppress(OSError):
+                sys.stdout.flush()
             os._exit(exit_codes.INTERRUPTED)
         raise
