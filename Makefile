@@ -27,7 +27,7 @@ demo: $(READY)  ## index the documents in docs/ and ask them a question, offline
 	$(BIN)/arag ask "How many candidates does each route of the hybrid search give?" --kb .arag
 
 test: $(READY)  ## run every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)  ## check style and types
 	$(BIN)/ruff check .
