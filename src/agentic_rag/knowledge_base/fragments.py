@@ -8,9 +8,9 @@ mask when a version is opened.
 import contextlib
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import lance
 import numpy as np
@@ -18,6 +18,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+_DRAFT_LIFE = 3600  # seconds
+Derived = tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int32]]
 Keys = NDArray[np.int64]  # document number << 32 | chunk number, so that order is reading order
 
 
@@ -61,7 +63,7 @@ class FragmentCache:
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "derived"
         self._texts: dict[str, TextPiece] = {}
-        self._mapped: dict[str, tuple[Any, ...]] = {}
+        self._mapped: dict[str, Derived] = {}
         self._vectors: dict[str, VectorPiece] = {}
         self._lock = threading.Lock()
 
@@ -105,14 +107,14 @@ class FragmentCache:
             self._directory / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")
         ]
 
-    def _read(self, stem: str) -> tuple[Any, ...] | None:
+    def _read(self, stem: str) -> Derived | None:
         vectors, owners, sentences = self._files(stem)
         try:
             return np.load(vectors, mmap_mode="r"), np.load(owners), np.load(sentences)
         except (OSError, ValueError):
             return None
 
-    def _derive(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> tuple[Any, ...]:
+    def _derive(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> Derived:
         columns = ["document", "chunk", "sentence", "vector"]
         rows = table.scanner(
             columns=columns, fragments=[fragment], with_row_address=True
@@ -130,13 +132,13 @@ class FragmentCache:
         vectors[offsets[present]] = flat[column.offset : column.offset + len(column)][present]
         owners[offsets[present]] = keys_of(rows)[present]
         sentences[offsets] = rows["sentence"].to_numpy()
-        derived = (vectors, owners, sentences)
+        derived: Derived = (vectors, owners, sentences)
         with contextlib.suppress(OSError):  # a read-only knowledge base is searched from memory
             self._directory.mkdir(exist_ok=True)
             for path, array in zip(self._files(_stem(fragment)), derived, strict=True):
                 draft = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
                 with draft.open("wb") as file:
-                    np.save(file, array)
+                    np.save(file, np.asarray(array))
                 draft.replace(path)
             return self._read(_stem(fragment)) or derived
         return derived
@@ -145,8 +147,11 @@ class FragmentCache:
         """Delete derived files of fragments that none of these versions has."""
         stems = {_stem(f) for table in keep for f in table.get_fragments()}
         for path in self._directory.glob("*"):
-            if path.name.split(".", 1)[0] not in stems:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # another process may be clearing it too
+                # A draft this old was left by a crash.
+                old = time.time() - path.stat().st_mtime > _DRAFT_LIFE
+                if path.name.split(".", 1)[0] not in stems or (path.suffix == ".tmp" and old):
+                    path.unlink()
 
 
 def _stem(fragment: lance.LanceFragment) -> str:

@@ -63,21 +63,27 @@ class Wishes:
 
 
 class Indexing:
-    """One run of a writer, which holds the lock. Call `run` once."""
+    """One run of a writer, which holds the lock. Call `run` once.
+
+    `leftovers` are vectors by hash that an interrupted run never committed.
+    """
 
     def __init__(
-        self, writer: Writer, embedder: Embedder, settings: Settings, wishes: Wishes
+        self,
+        writer: Writer,
+        leftovers: Mapping[bytes, Sequence[float]],
+        embedder: Embedder,
+        settings: Settings,
+        wishes: Wishes,
     ) -> None:
         self._writer = writer
         self._settings = settings
         self._wishes = wishes
         self._outcomes: dict[Kind, list[DocumentOutcome]] = {}
-        leftovers = writer.leftovers()
-        writer.sweep()
         self._vectors = VectorSource(
             embedder,
             writer.table("sentences"),
-            {h: np.asarray(v, dtype=np.float32) for h, v in leftovers.items()},
+            {hash: np.asarray(vector, np.float32) for hash, vector in leftovers.items()},
         )
         rows = writer.table("documents").to_table().to_pylist()
         self._known: dict[str, Row] = {row["uri"]: row for row in rows}

@@ -277,7 +277,7 @@ class KnowledgeBase:
         wait: bool = True,
     ) -> list[DocumentInfo]:
         """Remove documents, named as in `document`; all or, if one is unknown, none."""
-        with self._writing(wait, on_wait) as writer:
+        with self._writing(wait, on_wait) as (writer, _):
             documents = self.documents()
             found = {d.number: d for d in (_selected(documents, s) for s in selectors)}
             if found:
@@ -291,7 +291,7 @@ class KnowledgeBase:
     ) -> CompactReport:
         """Join small files, complete the word index, drop versions no reader holds any more."""
         bytes_before, files_before = bytes_and_files(self.directory)
-        with self._writing(wait, on_wait) as writer:
+        with self._writing(wait, on_wait) as (writer, _):
             writer.compact(at_least=1)
             writer.index_words(at_least=1)
             writer.commit()
@@ -306,8 +306,8 @@ class KnowledgeBase:
         from agentic_rag.knowledge_base.indexing import Indexing
 
         embedder = self._embedder()
-        with self._writing(wait, on_wait, wishes.stop) as writer:
-            report = Indexing(writer, embedder, self.settings, wishes).run(paths)
+        with self._writing(wait, on_wait, wishes.stop) as (writer, leftovers):
+            report = Indexing(writer, leftovers, embedder, self.settings, wishes).run(paths)
             self._fragments.clean([writer.table("sentences")])
             if not report.stopped:
                 self._measure_off_topic(writer, embedder)
@@ -327,10 +327,11 @@ class KnowledgeBase:
         wait: bool,
         on_wait: Callable[[str], None] | None,
         stop: threading.Event | None = None,
-    ) -> Iterator[Writer]:
+    ) -> Iterator[tuple[Writer, dict[bytes, list[float]]]]:
+        """The lock, a writer, and what an interrupted run left (see `Writer.sweep`)."""
         with writer_lock(self.directory, wait=wait, on_wait=on_wait, stop=stop):
             writer = Writer(self.directory)
-            yield writer
+            yield writer, writer.sweep()
 
     # -- the embedder -------------------------------------------------------------------------
 

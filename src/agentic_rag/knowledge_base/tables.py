@@ -169,8 +169,7 @@ class Writer:
     def table(self, name: str) -> lance.LanceDataset:
         return open_table(self.directory, name)
 
-    def leftovers(self) -> dict[bytes, list[float]]:
-        """Vectors by hash that an interrupted run wrote and never committed."""
+    def _leftovers(self) -> dict[bytes, list[float]]:
         table = self.table("sentences")
         if table.version == self.head.sentences:
             return {}
@@ -184,8 +183,12 @@ class Writer:
         ).to_table()
         return dict(zip(rows["hash"].to_pylist(), rows["vector"].to_pylist(), strict=True))
 
-    def sweep(self) -> None:
-        """Put aside whatever the tables hold past the head."""
+    def sweep(self) -> dict[bytes, list[float]]:
+        """Put aside whatever the tables hold past the head, as an interrupted run leaves it.
+
+        Gives the vectors among it by the hash of their text. Every writer begins with this.
+        """
+        leftovers = self._leftovers()
         swept = False
         for name in NAMES:
             committed = getattr(self.head, name)
@@ -194,6 +197,7 @@ class Writer:
                 swept = True
         if swept:
             self.commit()
+        return leftovers
 
     def append(self, name: str, rows: pa.Table) -> None:
         if rows.num_rows:
