@@ -1,9 +1,11 @@
 """`arag list`, `show`, `remove`, `status` and `compact`."""
 
+import os
+import pty
 import subprocess
 from pathlib import Path
 
-from tests.cli.running import ARAG, Arag, write_notes
+from tests.cli.running import ARAG, Arag, run_arag, write_notes
 
 
 def test_list_writes_one_line_a_document_into_a_pipe(ask_indexed: Arag) -> None:
@@ -87,6 +89,27 @@ def test_a_removed_document_is_gone_from_every_search(arag: Arag, tmp_path: Path
     for mode in ("keyword", "semantic", "bm25", "hybrid"):
         hits = arag("search", "pumps replaced", "--mode", mode, "--json").json["hits"]
         assert not [hit for hit in hits if hit["uri"].endswith("pump.md")]
+
+
+def test_on_a_terminal_remove_asks_first(indexed: Path) -> None:
+    outer, inner = pty.openpty()
+    running = subprocess.Popen(
+        [*ARAG, "remove", "pump.md"],
+        cwd=indexed,
+        stdin=inner,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(outer, b"n\n")
+    out, err = running.communicate(timeout=60)
+    os.close(outer)
+    os.close(inner)
+
+    assert (running.returncode, out) == (0, "")
+    assert "Remove it? [y/N]" in err
+    assert "Nothing was removed." in err
+    assert "pump.md" in run_arag(indexed, "list").out
 
 
 def test_status_counts_and_names_what_failed(arag: Arag, tmp_path: Path) -> None:
