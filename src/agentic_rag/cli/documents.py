@@ -121,7 +121,7 @@ def remove(
         for info in found.values():
             streams.say(f"{info.number}  {info.uri}  ({info.chunks:,} chunks)")
         question = "Remove it?" if len(found) == 1 else f"Remove these {len(found)} documents?"
-        if not typer.confirm(question, err=True):
+        if not _said_yes(question):
             streams.say("Nothing was removed.")
             return
     removed = store.remove([str(number) for number in found], wait=not no_wait, on_wait=streams.say)
@@ -130,3 +130,9 @@ def remove(
         return
     for info in removed:
         streams.out(f"removed {info.number}  {streams.one_line(info.uri)}")
+
+
+def _said_yes(question: str) -> bool:
+    # typer.confirm lets a blank slip onto standard output.
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -15,8 +15,8 @@ MEANINGS = {
     SOME_FAILED: (
         "`arag index` finished, but some document failed, holds no text, or was named on the "
         "command line and is of a kind that is not supported. Files of unknown kinds that are "
-        "only met inside a folder do not count. `arag ask`: the model failed, and the best passages "
-        "stand in for its answer."
+        "only met inside a folder do not count. `arag ask`: the model failed, and the best "
+        "passages stand in for its answer."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
     INTERRUPTED: "Ctrl-C. `arag index` has kept what it had committed; run it again to go on.",
