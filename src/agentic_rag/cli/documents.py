@@ -31,9 +31,9 @@ def list_documents(
     """
     documents = open_existing(ctx, kb).documents()
     if path:
-        from agentic_rag.knowledge_base.filters import _on_paths
+        from agentic_rag.knowledge_base.filters import documents_on_paths
 
-        documents = list(_on_paths(tuple(path), {d.number: d for d in documents}).values())
+        documents = list(documents_on_paths(tuple(path), {d.number: d for d in documents}).values())
     if as_json:
         streams.out_json({"documents": [asdict(document) for document in documents]})
     elif sys.stdout.isatty():

@@ -20,7 +20,7 @@ def allowed_chunks(
     """A function that says which chunk keys pass the filter; None where all do."""
     if where is None or not (where.paths or where.metadata):
         return None
-    fitting = documents if not where.paths else _on_paths(where.paths, documents)
+    fitting = documents if not where.paths else documents_on_paths(where.paths, documents)
     if where.metadata:
         own = _with_metadata(where.metadata, fitting, chunks)
         return lambda keys: np.isin(keys, own)
@@ -29,7 +29,7 @@ def allowed_chunks(
     return lambda keys: by_number[keys >> 32]
 
 
-def _on_paths(
+def documents_on_paths(
     globs: tuple[str, ...], documents: Mapping[int, DocumentInfo]
 ) -> dict[int, DocumentInfo]:
     """Documents on paths that fit; a relative glob fits at any depth, a folder all in it."""

@@ -295,7 +295,7 @@ class Snapshot:
 
     def _is_related(self, best: float | None) -> bool:
         limit = self.head.off_topic_score
-        return best is not None and (limit is None or best > limit)
+        return best is not None and (limit is None or bool(best > limit))
 
     def _hits(self, found: Sequence[Found]) -> tuple[Hit, ...]:
         rows = self._catalog.rows([k for k, _, _ in found], [*_SHOWN, "sentences"])
