@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag.cli import streams
 from agentic_rag.cli.options import AsJson, Kb, NoWait, PathGlobs, open_existing
-from agentic_rag.cli.passages import body, path_from_here, place
+from agentic_rag.cli.passages import heading_and_body, path_from_here, place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def show(
     for chunk in chunks:
         where = place("", chunk.section, chunk.page, chunk_id=chunk.chunk_id)
         streams.out(f"\n{where}  ({chunk.tokens:,} tokens)")
-        opening = streams.one_line(body(chunk)[:400])
+        opening = streams.one_line(heading_and_body(chunk)[1][:400])
         streams.out(f"    {opening[:100]}{'…' if len(opening) > 100 else ''}")
 
 

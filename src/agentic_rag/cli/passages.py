@@ -54,11 +54,18 @@ def path_from_here(uri: str) -> str:
     return streams.one_line(str(shown))
 
 
-def body(chunk: "Chunk") -> str:
-    """The text of a chunk without the line that repeats its title and section."""
-    return (
-        streams.safe(chunk.text).removeprefix(place(chunk.title, chunk.section, None)).strip("\n")
-    )
+def heading_and_body(chunk: "Chunk") -> tuple[str, str]:
+    """What stands above a chunk's text, and the text: its title is shown once.
+
+    The first line of a text is its title and section path unless its own headings say them.
+    """
+    text = streams.safe(chunk.text)
+    first, _, rest = text.partition("\n")
+    title = streams.safe(chunk.title)
+    is_heading = bool(title) and (first == title or first.startswith(f"{title} › "))
+    words, section = (first, "") if is_heading else (title, chunk.section)
+    above = place(words, section, chunk.page, chunk_id=chunk.chunk_id, source_id=chunk.source_id)
+    return above, (rest if is_heading else text).strip("\n")
 
 
 def highlighted(snippet: str, terms: Sequence[str], *, inside_words: bool = False) -> "Text":

@@ -7,7 +7,13 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.options import AsJson, Kb, PathGlobs, Where, filter_for, open_existing
-from agentic_rag.cli.passages import body, hit_json, path_from_here, place, print_passage
+from agentic_rag.cli.passages import (
+    heading_and_body,
+    hit_json,
+    path_from_here,
+    place,
+    print_passage,
+)
 
 if TYPE_CHECKING:
     from agentic_rag.knowledge_base import SearchResult
@@ -139,19 +145,11 @@ def read(
         for number, chunk in enumerate(result.chunks):
             if number:
                 screen.print()
-            screen.print(
-                place(
-                    chunk.title,
-                    chunk.section,
-                    chunk.page,
-                    chunk_id=chunk.chunk_id,
-                    source_id=chunk.source_id,
-                ),
-                style="bold",
-            )
+            above, body = heading_and_body(chunk)
+            screen.print(above, style="bold")
             screen.print(path_from_here(chunk.uri), style="dim")
             screen.print()
-            screen.print(body(chunk))
+            screen.print(body)
     for unknown, nearest in result.unknown.items():
         hint = f"; the nearest is {nearest}" if nearest else ""
         streams.say(f"There is no chunk {unknown!r} here{hint}.")

@@ -11,12 +11,15 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import lance
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _DRAFT_LIFE = 3600  # seconds
 Derived = tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int32]]
@@ -42,7 +45,7 @@ def chunk_id(chunk_key: int) -> str:
 class TextPiece:
     """Lowered texts of a fragment's live rows, with their keys."""
 
-    lowered: pl.Series
+    lowered: "pl.Series"
     keys: Keys
 
 
@@ -177,6 +180,8 @@ def _live_offsets(table: lance.LanceDataset, fragment: lance.LanceFragment) -> N
 
 def _lowered(table: lance.LanceDataset, fragment: lance.LanceFragment) -> TextPiece:
     rows = table.scanner(columns=["document", "chunk", "text"], fragments=[fragment]).to_table()
+    import polars as pl  # 0.1 s, which only keyword search waits for
+
     # Python's lower(), since polars lowers 55 code points another way.
     lowered = pl.Series([text.lower() for text in rows["text"].to_pylist()], dtype=pl.String)
     return TextPiece(lowered, keys_of(rows))

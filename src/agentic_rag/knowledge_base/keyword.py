@@ -12,15 +12,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys, TextPiece
 from agentic_rag.knowledge_base.records import BadQuery
 from agentic_rag.text.language import HAN, HANGUL, KANA
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Mask = NDArray[np.bool_]
 
@@ -49,7 +52,7 @@ class KeywordIndex:
 
     pieces: Sequence[TextPiece]
     keys: Keys = field(init=False)
-    texts: pl.Series = field(init=False)
+    texts: "pl.Series" = field(init=False)
     _bounds: dict[int, NDArray[np.uint8]] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
@@ -57,6 +60,8 @@ class KeywordIndex:
         self.keys = np.concatenate([np.empty(0, np.int64), *(p.keys for p in self.pieces)])
         texts = [p.lowered for p in self.pieces]
         # Chunked, not copied: the pieces are shared with other snapshots.
+        import polars as pl
+
         self.texts = pl.concat(texts, rechunk=False) if texts else pl.Series([], dtype=pl.String)
 
     def search(
@@ -154,7 +159,7 @@ def _buckets(data: NDArray[np.uint8], width: int) -> NDArray[np.int32]:
     return values if width == 1 else (values[:-1] * 31 + values[1:]) & (_BUCKETS - 1)
 
 
-def _ngram_counts(texts: pl.Series, width: int) -> NDArray[np.uint8]:
+def _ngram_counts(texts: "pl.Series", width: int) -> NDArray[np.uint8]:
     """How often each bucket's byte n-grams stand in each text, (buckets, texts), at most 255."""
     table = np.zeros((_BUCKETS, len(texts)), dtype=np.uint8)
     for start in range(0, len(texts), _ROWS_AT_ONCE):

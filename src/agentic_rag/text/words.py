@@ -22,11 +22,11 @@ def words(text: str) -> list[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    import rjieba  # reads its dictionary, 0.1 s
-
     for run in _RUN.finditer(unicodedata.normalize("NFKC", text).lower()):
         piece = run.group()
         if run.lastgroup == "han":
+            import rjieba  # reads its dictionary, 0.1 s, which text without Han need not wait for
+
             yield from rjieba.cut_for_search(piece)
         elif run.lastgroup == "pairs" and len(piece) > 1:
             yield from (piece[i : i + 2] for i in range(len(piece) - 1))
