@@ -81,7 +81,7 @@ _OLLAMA_PASSAGES = 2500  # o200k tokens
 _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
 _DEMONSTRATION_CONTEXT = 4096  # its own tokens, which Chinese text needs three times as many of
-_DEMONSTRATION_OUTPUT = 256
+_DEMONSTRATION_OUTPUT = 80
 _FILE_OVERHEAD = 1024  # tokens for instructions and question
 
 

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _NAME = "naive"
+# A model this small repeats itself when it goes on: one paragraph is all it is asked for. (What
+# llama.cpp has against repetition was tried, and keeps it from copying the passages.)
+_ONE_PARAGRAPH = ["\n\n"]
 
 
 async def naive(question: Question) -> AsyncIterator[Event]:
@@ -239,6 +242,8 @@ async def _replies(
         request["temperature"] = settings.temperature
     elif chat.demonstration:
         request["temperature"] = 0.0
+    if chat.demonstration:
+        request["stop_sequences"] = _ONE_PARAGRAPH
     try:
         async with chat.connect() as model:
             replies = stream_reply(
