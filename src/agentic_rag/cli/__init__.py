@@ -6,13 +6,17 @@ standard error. Heavy modules are imported by the command that needs them, so th
 """
 
 import os
+import signal
 import sys
 from contextlib import suppress
+
+_INTERRUPTED = 130  # exit_codes.INTERRUPTED, before that module is there
 
 
 def main() -> None:
     """Run `arag` with the arguments of this process; ends by SystemExit."""
-    from agentic_rag.cli import exit_codes
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)  # while modules are imported; see Arag.invoke
     from agentic_rag.cli.app import app
     from agentic_rag.cli.streams import speak_utf8
 
@@ -20,9 +24,14 @@ def main() -> None:
     try:
         app(prog_name="arag")
     except SystemExit as end:
-        if end.code == exit_codes.INTERRUPTED:
+        if end.code == _INTERRUPTED:
             # Nobody who pressed Ctrl-C wants to wait for threads to be joined and engines unloaded.
             with suppress(OSError):
                 sys.stdout.flush()
-            os._exit(exit_codes.INTERRUPTED)
+            os._exit(_INTERRUPTED)
         raise
+
+
+def leave(*_: object) -> None:
+    """End at once and without a word: what Ctrl-C does before a command has begun."""
+    os._exit(_INTERRUPTED)

@@ -1,6 +1,7 @@
 """The command `arag` itself: its options, its commands, and how errors are told."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from agentic_rag.cli import ask, documents, exit_codes, index, models, search, streams, upkeep
+from agentic_rag.cli import (
+    ask,
+    documents,
+    exit_codes,
+    index,
+    leave,
+    models,
+    search,
+    streams,
+    upkeep,
+)
 from agentic_rag.errors import AragError
 
 
@@ -16,6 +27,8 @@ class Arag(TyperGroup):
     """The group of commands; turns what a command raises into one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        if signal.getsignal(signal.SIGINT) is leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -68,7 +81,12 @@ def arag(
     ctx: typer.Context,
     kb: Annotated[
         Path | None,
-        typer.Option("--kb", metavar="DIR", help="The knowledge base: a folder. Also ARAG_KB."),
+        typer.Option(
+            "--kb",
+            metavar="DIR",
+            readable=False,  # said in one line when it is opened
+            help="The knowledge base: a folder. Also ARAG_KB.",
+        ),
     ] = None,
     version: Annotated[
         bool,

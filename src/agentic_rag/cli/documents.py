@@ -84,8 +84,15 @@ def show(
         "path": info.uri,
         "kind": info.media_type,
         "status": f"{info.status}: {info.reason}" if info.reason else info.status,
-        "size": f"{info.size:,} bytes",
-        "text": f"{info.chunks:,} chunks, {info.sentences:,} sentences, {info.tokens:,} tokens",
+        "size": streams.counted(info.size, "byte"),
+        "text": ", ".join(
+            streams.counted(count, thing)
+            for count, thing in (
+                (info.chunks, "chunk"),
+                (info.sentences, "sentence"),
+                (info.tokens, "token"),
+            )
+        ),
         "indexed": info.indexed_at,
         **{key: str(value) for key, value in info.metadata.items()},
     }
@@ -93,7 +100,7 @@ def show(
         streams.out(f"{name:<9} {streams.one_line(value)}")
     for chunk in chunks:
         where = place("", chunk.section, chunk.page, chunk_id=chunk.chunk_id)
-        streams.out(f"\n{where}  ({chunk.tokens:,} tokens)")
+        streams.out(f"\n{where}  ({streams.counted(chunk.tokens, 'token')})")
         opening = streams.one_line(heading_and_body(chunk)[1][:400])
         streams.out(f"    {opening[:100]}{'…' if len(opening) > 100 else ''}")
 
@@ -119,7 +126,7 @@ def remove(
     found = {info.number: info for info in map(store.document, documents)}
     if not yes and sys.stdin.isatty():
         for info in found.values():
-            streams.say(f"{info.number}  {info.uri}  ({info.chunks:,} chunks)")
+            streams.say(f"{info.number}  {info.uri}  ({streams.counted(info.chunks, 'chunk')})")
         question = "Remove it?" if len(found) == 1 else f"Remove these {len(found)} documents?"
         if not _said_yes(question):
             streams.say("Nothing was removed.")

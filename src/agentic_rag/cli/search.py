@@ -42,7 +42,7 @@ def search(
             max=1000,
             metavar="N",
             show_default=False,
-            help="How many hits. When not given: the setting search.top_k, which is 5.",
+            help="How many hits, 1 to 1000. When not given: the setting search.top_k, which is 5.",
         ),
     ] = None,
     path: PathGlobs = None,
@@ -60,7 +60,8 @@ def search(
 ) -> None:
     """Find the chunks that fit a query, best first.
 
-    In keyword mode each word is a keyword of its own, and quotes keep a phrase together.
+    In keyword mode each word is a keyword of its own, and quotes keep a phrase together. A search
+    that finds nothing says so on standard error; its exit code is 0.
 
     Example: `arag search '"power of attorney" signed' --mode keyword -k 3`
     """
@@ -151,7 +152,7 @@ def read(
             screen.print()
             screen.print(body)
     for unknown, nearest in result.unknown.items():
-        hint = f"; the nearest is {nearest}" if nearest else ""
-        streams.say(f"There is no chunk {unknown!r} here{hint}.")
+        hint = f"the nearest is {nearest}" if nearest else "ids look like 12-3, see `arag search`"
+        streams.say(f"error: There is no chunk {unknown!r} here; {hint}.")
     if not result.chunks:
         raise typer.Exit(exit_codes.ERROR)

@@ -32,6 +32,11 @@ def one_line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
+def counted(count: int, thing: str) -> str:
+    """`counted(1, "chunk")` is "1 chunk", `counted(2000, "chunk")` is "2,000 chunks"."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def say(message: str) -> None:
     """One line on standard error."""
     print(safe(message), file=sys.stderr, flush=True)
@@ -51,7 +56,11 @@ def console() -> "Console":
     """Rich on standard output; it never reads markup, since document text may hold brackets."""
     from rich.console import Console
 
-    return Console(
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Rich would end with 1, as an error does
+
+    return Piped(
         markup=False,
         highlight=False,
         emoji=False,

@@ -37,8 +37,8 @@ def status(ctx: typer.Context, kb: Kb = None, as_json: AsJson = False) -> None:
         streams.out(f"{name:<16} {streams.one_line(value)}")
     if state.sentences_without_vector:
         streams.out(
-            f"\n{state.sentences_without_vector:,} sentences have no vector: keyword and BM25 "
-            "search find them, semantic search does not."
+            f"\nWithout a vector: {streams.counted(state.sentences_without_vector, 'sentence')}. "
+            "Keyword and BM25 search find them, semantic search does not."
         )
     for title, documents in (("failed", state.failed), ("empty", state.empty)):
         if documents:
