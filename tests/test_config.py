@@ -72,3 +72,51 @@ def test_an_unknown_environment_variable_of_ours_does_no_harm(
     monkeypatch.setenv("ARAG_DEBUG", "1")
     monkeypatch.setenv("ARAG_MODELS", "/somewhere")
     assert load_settings().model == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("ARAG_INDEX__EXCLUDE", "g.md", r"variable ARAG_INDEX__EXCLUDE is not valid JSON.*'\[\""),
+        ("ARAG_INDEX__EXCLUDE", "3", r"'index\.exclude' must be a list .*ARAG_INDEX__EXCLUDE\."),
+        ("ARAG_INDEX", "{", "variable ARAG_INDEX is not valid JSON"),
+        ("ARAG_SEARCH", "5", r"'search' must be a section .* variable ARAG_SEARCH\."),
+        ("ARAG_SEARCH__TOP_K", "x", "must be a whole number .* variable ARAG_SEARCH__TOP_K"),
+        ("ARAG_SEARCH__TOPK", "3", r"no setting 'search\.topk' \(in .*ARAG_SEARCH__TOPK\)"),
+        ("ARAG_TEMPERATURE", "3", "must be less than or equal to 2 .* ARAG_TEMPERATURE"),
+        ("ARAG_TEMPERATURE", "-1", "must be greater than or equal to 0"),
+        ("ARAG_CHUNKING__OVERLAP_TOKENS", "1000", "overlap_tokens must be less than size"),
+    ],
+)
+def test_a_wrong_environment_variable_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    (folder / "arag.toml").write_text('model = "none"\n')
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadSettings, match=words) as error:
+        load_settings()
+    for internal in ("arag.toml", "Value error", "<class", "instance of", "Input should"):
+        assert internal not in str(error.value)
+
+
+def test_lists_in_the_environment_are_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARAG_INDEX__EXCLUDE", '["g.md"]')
+    assert load_settings().index.exclude == ("g.md",)
+
+
+def test_an_empty_environment_variable_counts_as_not_set(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "arag.toml").write_text('kb = "base"\n')
+    for name in ("ARAG_KB", "ARAG_SEARCH__TOP_K", "ARAG_INDEX__EXCLUDE", "ARAG_CONFIG"):
+        monkeypatch.setenv(name, "")
+    settings = load_settings()
+    assert (settings.kb, settings.search.top_k) == (folder / "base", 5)
+
+
+def test_a_wrong_setting_in_the_file_names_the_file(folder: Path) -> None:
+    (folder / "arag.toml").write_text("[search]\nsemantic_weight = 0\nbm25_weight = 0\n")
+    with pytest.raises(BadSettings, match=r"must not both be 0; correct it in .*arag\.toml"):
+        load_settings()
+    with pytest.raises(BadSettings, match="the argument or option kb"):
+        load_settings(kb=3, search={"top_k": 1})

@@ -3,15 +3,18 @@
 Nothing secret is a setting: `api_key_env` holds the *name* of an environment variable.
 """
 
+import json
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -33,6 +36,12 @@ class Chunking(_Section):
     overlap_tokens: int = Field(0, ge=0)
     overlap_sentences: int = Field(0, ge=0)
 
+    @model_validator(mode="after")
+    def _cuts_advance(self) -> Self:
+        if self.overlap_tokens >= self.size:
+            raise ValueError(f"overlap_tokens must be less than size, which is {self.size}")
+        return self
+
 
 class Embedding(_Section):
     """What turns sentences into vectors. The model is recorded in a knowledge base."""
@@ -51,6 +60,12 @@ class Search(_Section):
     semantic_weight: float = Field(0.8, ge=0)
     bm25_weight: float = Field(0.2, ge=0)
     rrf_k: int = Field(60, ge=1)  # Cormack et al. 2009
+
+    @model_validator(mode="after")
+    def _some_route_counts(self) -> Self:
+        if not self.semantic_weight and not self.bm25_weight:
+            raise ValueError("semantic_weight and bm25_weight must not both be 0")
+        return self
 
 
 class AnswerSettings(_Section):
@@ -75,6 +90,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="ARAG_",
         env_nested_delimiter="__",
+        env_ignore_empty=True,
         extra="forbid",
         frozen=True,
         protected_namespaces=(),
@@ -85,7 +101,7 @@ class Settings(BaseSettings):
     model: str = ""
     base_url: str = ""
     api_key_env: str = ""
-    temperature: float | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int = Field(2048, ge=1)
     model_timeout: float = Field(120, gt=0)  # seconds
     chunking: Chunking = Chunking()
@@ -135,21 +151,90 @@ def load_settings(**overrides: object) -> Settings:
     try:
         settings = Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise BadSettings(_first_problem(error)) from None
+        raise BadSettings(_first_problem(error, given)) from None
+    except SettingsError as error:
+        raise BadSettings(_bad_variable(str(error))) from None
     except ValueError as error:  # arag.toml is not TOML
         raise BadSettings(f"{config_file()} is not valid TOML ({error}); correct it.") from None
     file = config_file()
-    if file and "kb" not in given and "ARAG_KB" not in os.environ and not settings.kb.is_absolute():
+    if (
+        file
+        and "kb" not in given
+        and not os.environ.get("ARAG_KB")
+        and not settings.kb.is_absolute()
+    ):
         settings = settings.model_copy(update={"kb": file.parent / settings.kb})
     return settings
 
 
-def _first_problem(error: ValidationError) -> str:
+# Pydantic's words for these are Python's, not a user's.
+_PLAIN = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a section",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "model_type": "must be a section",
+    "path_type": "must be a path",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+}
+
+
+def _first_problem(error: ValidationError, given: Mapping[str, object]) -> str:
     problem = error.errors()[0]
-    name = ".".join(str(part) for part in problem["loc"])
+    loc = [str(part) for part in problem["loc"]]
+    name = ".".join(loc)
+    place = _place(loc, given)
     if problem["type"] == "extra_forbidden":
-        return f"There is no setting '{name}'; docs/configuration.md lists them all."
-    return (
-        f"Setting '{name}': {problem['msg']} (got {problem['input']!r}); correct it in arag.toml, "
-        "the environment or the flag."
-    )
+        where = f" (in {place})" if place else ""
+        return f"There is no setting '{name}'{where}; docs/configuration.md lists them all."
+    wrong = _PLAIN.get(problem["type"], problem["msg"].replace("Input should be", "must be"))
+    correct = f"correct it in {place}" if place else "correct it"
+    if problem["type"] == "value_error":  # of a section as a whole: what is wrong names both
+        return f"Section '{name}': {wrong.removeprefix('Value error, ')}; {correct}."
+    return f"Setting '{name}' {wrong} (got {problem['input']!r}); {correct}."
+
+
+def _place(loc: list[str], given: Mapping[str, object]) -> str:
+    """Where the setting at `loc` was given: an argument, a variable or the file; "" if unknown."""
+    if loc[0] in given:
+        return f"the argument or option {loc[0]}"
+    set_by = {name.upper(): name for name, value in os.environ.items() if value}
+    for depth in range(len(loc), 0, -1):
+        variable = f"ARAG_{'__'.join(loc[:depth])}".upper()
+        if variable in set_by:
+            return f"the environment variable {set_by[variable]}"
+    inner = f"ARAG_{'__'.join(loc)}__".upper()
+    variables = sorted(name for upper, name in set_by.items() if upper.startswith(inner))
+    if variables:
+        return f"the environment variable {' or '.join(variables)}"
+    return str(config_file() or "")
+
+
+def _bad_variable(said: str) -> str:
+    """What is wrong with a variable that should have held JSON."""
+    for variable, example in _json_variables():
+        name = next((n for n in os.environ if n.upper() == variable), "")
+        try:
+            json.loads(os.environ.get(name) or "null")
+        except ValueError:
+            return (
+                f"The environment variable {name} is not valid JSON (got {os.environ[name]!r}); "
+                f"write it like {name}='{example}'."
+            )
+    return f"An environment variable ARAG_… cannot be read ({said}); correct it."
+
+
+def _json_variables() -> Iterator[tuple[str, str]]:
+    """The variables that are read as JSON, each with an example: lists, and whole sections."""
+    for name, field in Settings.model_fields.items():
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            continue
+        for inner, held in field.annotation.model_fields.items():
+            if get_args(held.annotation)[1:] == (...,):
+                yield f"ARAG_{name}__{inner}".upper(), '["*.log", "drafts/"]'
+        yield f"ARAG_{name}".upper(), '{"SETTING": VALUE}'

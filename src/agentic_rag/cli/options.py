@@ -16,6 +16,7 @@ Kb = Annotated[
         metavar="DIR",
         help="The knowledge base: a folder. When not given: ARAG_KB, arag.toml, or .arag.",
         show_default=False,
+        readable=False,  # said in one line when it is opened
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]

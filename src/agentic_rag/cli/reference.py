@@ -46,6 +46,7 @@ def cli_page() -> str:
         "`--json` prints one JSON object. [Exit codes](#exit-codes) tell scripts what "
         "happened.\n",
     ]
+    parts += ["## Options of arag itself\n", _parameters(root.get_params(typer.Context(root, **root.context_settings)))]
     parts += _command("arag", root, level=2)
     parts += ["## Exit codes\n", "| code | meaning |\n|---|---|"]
     parts += [f"| {code} | {_cell(text)} |" for code, text in exit_codes.MEANINGS.items()]
@@ -151,16 +152,18 @@ MEANING = {
     ),
     "base_url": "The address of an OpenAI-compatible server.",
     "api_key_env": "The *name* of the environment variable that holds the key.",
-    "temperature": "Of the chat model. Not set: the model's own default.",
+    "temperature": "Of the chat model, 0 to 2. Not set: the model's own default.",
     "max_output_tokens": "The longest answer, in the model's tokens.",
     "model_timeout": "Seconds to wait for the chat model.",
     "chunking.size": "The longest chunk, in o200k tokens.",
-    "chunking.overlap_tokens": "How much of a chunk's end the next one repeats, in tokens.",
+    "chunking.overlap_tokens": (
+        "How much of a chunk's end the next one repeats, in tokens; less than `size`."
+    ),
     "chunking.overlap_sentences": "The same, in whole sentences.",
     "embedding.model": "What turns sentences into vectors.",
     "embedding.batch_size": "Sentences given to it at once.",
     "embedding.with_heading": "Put title and section before a sentence when it is embedded.",
-    "search.top_k": "How many hits a search returns.",
+    "search.top_k": "How many hits a search returns, 1 to 1000.",
     "search.pool": "Candidates that each route of the hybrid search gives, whatever k is.",
     "search.fusion": "How the two routes are put together: `scaled` scores, or `rrf` ranks.",
     "search.semantic_weight": "The share of the semantic route.",
@@ -168,7 +171,7 @@ MEANING = {
     "search.rrf_k": "The constant of reciprocal rank fusion (Cormack et al. 2009).",
     "answer.passages": "How many passages the model is given.",
     "answer.passage_tokens": "The most o200k tokens they may take together.",
-    "index.exclude": "Patterns to leave out, written as in .gitignore.",
+    "index.exclude": "Patterns to leave out, written as in .gitignore. In the environment as JSON.",
     "index.max_file_mb": "Larger files are reported and not read.",
     "index.batch_mb": "A commit is made when this much has been read,",
     "index.batch_seconds": "or when this many seconds have passed.",
