@@ -56,15 +56,15 @@ def test_json_becomes_lines_with_paths() -> None:
 def test_json_lines_are_records() -> None:
     document = _parse("a.jsonl", '\ufeff{"a":1,"b":"x"}\n{"c":{"d":true}}\nbroken\n')
     assert document.text == "a: 1; b: x\nc.d: true\nbroken\n"
-    assert document.warnings == ("no valid JSON on line 3: taken as plain text",)
+    assert document.warnings == ("line 3 is not valid JSON: taken as plain text",)
 
 
 def test_what_is_no_json_stays_as_it_is_with_a_warning() -> None:
     document = _parse("tsconfig.json", '{"a": 1, // one\n}')
     assert document.text == '{"a": 1, // one\n}'
-    assert "no valid JSON" in document.warnings[0]
+    assert "not valid JSON" in document.warnings[0]
     assert parse("a.json", b"[" * 50_000).warnings == (
-        "it is no valid JSON (nested too deeply): taken as plain text",
+        "it is not valid JSON (nested too deeply): taken as plain text",
     )
 
 

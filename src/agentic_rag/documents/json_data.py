@@ -29,7 +29,7 @@ def parse_json(uri: str, text: str, media_type: str) -> Document:
     except _FAULT as error:
         if _is_json_lines(text):
             return parse_json_lines(uri, text, media_type)
-        return _as_written(uri, text, media_type, f"it is no valid JSON ({_reason(error)})")
+        return _as_written(uri, text, media_type, f"it is not valid JSON ({_reason(error)})")
     if isinstance(value, list):
         return _records(uri, media_type, value, ())
     return _document(uri, media_type, "\n".join(_lines(value)) + "\n", ())
@@ -51,8 +51,8 @@ def parse_json_lines(uri: str, text: str, media_type: str) -> Document:
         return _as_written(uri, text, media_type, "no line of it is valid JSON")
     warnings: tuple[str, ...] = ()
     if faults:
-        where = f"line{'s' * (len(faults) > 1)} {number_ranges(faults)}"
-        warnings = (f"no valid JSON on {where}: taken as plain text",)
+        lines, are = ("lines", "are") if len(faults) > 1 else ("line", "is")
+        warnings = (f"{lines} {number_ranges(faults)} {are} not valid JSON: taken as plain text",)
     return _records(uri, media_type, records, warnings)
 
 
