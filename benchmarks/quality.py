@@ -7,8 +7,9 @@ questions that were missed. The targets are those of issue 2. See README.md for 
 """
 
 import json
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from agentic_rag.knowledge_base import Hit, KnowledgeBase, SearchResult
 from agentic_rag.models.embedder import LocalEmbedder, Vectors
 from agentic_rag.text.words import words
 from benchmarks import laws
+from benchmarks.freshness import is_current
 from benchmarks.metrics import mean, rank_of, recall
 from benchmarks.places import OWN_DATA, default_settings, parser, say
 from benchmarks.timing import print_table
@@ -61,22 +63,23 @@ def main() -> None:
     chinese_laws(options.data, work)
 
 
-def opened(directory: Path, sources: Path | Iterable[Path]) -> KnowledgeBase:
-    """A knowledge base of just these files or folders; what it holds already is not embedded."""
-    kb = KnowledgeBase.open(directory, settings=default_settings(), embedder=_EMBEDDER)
-    listed = [sources] if isinstance(sources, Path) else list(sources)
-    wanted = {path.absolute().as_posix() for path in listed}
-    others = [str(d.number) for d in kb.documents() if d.uri not in wanted]
-    if others:  # from another checkout
-        kb.remove(others)
-    report = kb.add(listed)
+def opened(directory: Path, *files: Path) -> KnowledgeBase:
+    """A knowledge base of just these files; one that is kept already is used again."""
+    kb = _kept(directory)
+    others = {d.uri for d in kb.documents()} - {path.absolute().as_posix() for path in files}
+    if kb.documents() and (others or not is_current(kb, files)):
+        say(f"{directory.name}: what was kept is out of date and is made anew")
+        shutil.rmtree(directory)
+        kb = _kept(directory)
+    report = kb.add(files)
     if report.failed or not kb.documents():
         raise SystemExit(f"Indexing failed: {[(d.uri, d.reason) for d in report.failed]}")
-    say(
-        f"{directory.name}: {report.sentences_embedded:,} sentences embedded, "
-        f"{report.sentences_reused:,} known already, {report.seconds:.0f} s"
-    )
+    say(f"{directory.name}: {report.sentences_embedded:,} sentences embedded")
     return kb
+
+
+def _kept(directory: Path) -> KnowledgeBase:
+    return KnowledgeBase.open(directory, settings=default_settings(), embedder=_EMBEDDER)
 
 
 def rankings(kb: KnowledgeBase) -> dict[str, Ask]:
@@ -206,7 +209,7 @@ def chinese_laws(data: Path, work: Path) -> None:
         return
     articles = [article for path in files for article in laws.articles_of(path)]
     questions = law_questions(articles)
-    whole = opened(work / "laws", files)
+    whole = opened(work / "laws", *files)
     cut = opened(work / "laws-by-article", _by_article(articles, work / "laws-by-article.json"))
     table = Table(
         title=f"Laws, {len(questions)} questions: the right article in the first {_LAWS_CUT} hits",

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 if not __package__:  # run as a file
@@ -123,7 +124,8 @@ class Asked:
 
     @property
     def pairs(self) -> list[list[str]]:
-        return [[a, b] for a in self.frequent for b in self.frequent if a < b][:_QUERIES]
+        found = [list(pair) for pair in combinations(self.frequent, 2)]
+        return random.Random(5).sample(found, min(_QUERIES, len(found)))
 
     @classmethod
     def of(cls, plain: PlainTexts) -> "Asked":
