@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag.knowledge_base import KnowledgeBaseBusy
+from agentic_rag.knowledge_base import KnowledgeBaseBusy, KnowledgeBaseReadOnly
 from agentic_rag.knowledge_base.lock import writer, writer_lock
 from tests.knowledge_base.test_crashes import ROOT, write_documents
 from tests.knowledge_base.whole import assert_searchable, assert_whole, opened
@@ -182,6 +182,21 @@ def test_a_second_writer_is_told_who_is_writing(tmp_path: Path) -> None:
     assert not waiting.is_alive()
     assert len(told) == 1
     assert writer(directory) is None
+
+
+def test_a_knowledge_base_that_may_not_be_written_to_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = opened(tmp_path / "kb")
+
+    def refused(*args: object, **kwargs: object) -> None:
+        raise PermissionError(13, "Permission denied")  # as for anybody but root
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refused)
+    with pytest.raises(KnowledgeBaseReadOnly, match="change its permissions"):
+        kb.compact()
+    assert kb.status().writer is None
+    assert kb.keyword_search("x").hits == ()
 
 
 def test_who_is_writing_names_the_verb_and_no_argument_that_might_be_private(

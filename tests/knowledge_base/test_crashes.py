@@ -160,6 +160,33 @@ def test_tables_without_a_head_are_never_overwritten(tmp_path: Path) -> None:
         opened(directory)
 
 
+@pytest.mark.parametrize("text", ["[1]", "{}", '{"schema_version": 1}', "null", "\x00"])
+def test_a_head_of_other_content_is_named(tmp_path: Path, text: str) -> None:
+    directory = tmp_path / "kb"
+    opened(directory)
+    (directory / "head.json").write_text(text)
+    with pytest.raises(DamagedKnowledgeBase, match=r"head\.json|schema version"):
+        opened(directory)
+
+
+@pytest.mark.parametrize("table", ["documents", "chunks", "sentences"])
+def test_spoilt_tables_are_named_in_one_sentence(tmp_path: Path, table: str) -> None:
+    docs, directory = tmp_path / "docs", tmp_path / "kb"
+    write_documents(docs, 2, 1)
+    opened(directory).add(docs)
+    shutil.rmtree(directory / "derived")
+    for path in (directory / f"{table}.lance/data").iterdir():
+        path.write_bytes(path.read_bytes()[:100])
+    kb = opened(directory)
+    with pytest.raises(DamagedKnowledgeBase, match="restore the directory") as error:
+        kb.keyword_search("marker")
+        kb.semantic_search("marker")
+    assert ".rs" not in str(error.value)
+    shutil.rmtree(directory / f"{table}.lance")
+    with pytest.raises(DamagedKnowledgeBase, match="restore the directory"):
+        opened(directory).hybrid_search("marker")
+
+
 def test_a_newer_schema_is_named(tmp_path: Path) -> None:
     directory = tmp_path / "kb"
     opened(directory)

@@ -16,7 +16,7 @@ from agentic_rag.knowledge_base import (
     Progress,
     UnknownDocument,
 )
-from agentic_rag.knowledge_base.indexing import _RACY_NS
+from agentic_rag.knowledge_base.indexing import _RACY_NS, _is_gone
 from agentic_rag.models.embedder import EmbeddingFailed, Vectors
 from tests.knowledge_base.embedders import HashEmbedder
 
@@ -339,7 +339,8 @@ def test_chunking_stays_as_the_knowledge_base_was_made(
     small = Settings(chunking={"size": 100})
     KnowledgeBase.open(tmp_path / "kb", settings=small, embedder=embedder)
     again = KnowledgeBase.open(tmp_path / "kb", settings=Settings(), embedder=embedder)
-    again.add(write("a.txt", text))
+    (told,) = again.add(write("a.txt", text)).warnings
+    assert "size 100, not 1000" in told.reason
     assert again.status().chunking["size"] == 100
     assert again.status().chunks >= 7
 
@@ -387,6 +388,50 @@ def test_the_knowledge_base_never_indexes_itself(kb: KnowledgeBase, write: Write
     write("a.txt", "alpha")
     report = kb.add(kb.directory.parent)
     assert [Path(o.uri).name for o in report.added] == ["a.txt"]
+
+
+def test_other_knowledge_bases_are_no_documents(
+    kb: KnowledgeBase, embedder: HashEmbedder, write: Write, tmp_path: Path
+) -> None:
+    path = write("a.txt", "alpha")
+    KnowledgeBase.open(path.parent / "other", settings=Settings(), embedder=embedder).add(path)
+    report = kb.add(path.parent)
+    assert [Path(o.uri).name for o in report.added] == ["a.txt"]
+    assert report.unsupported == report.empty == ()
+
+
+def test_a_folder_of_other_files_is_not_made_a_knowledge_base(
+    embedder: HashEmbedder, write: Write
+) -> None:
+    folder = write("a.txt", "alpha").parent
+    with pytest.raises(NoKnowledgeBase, match="holds other files"):
+        KnowledgeBase.open(folder, settings=Settings(), embedder=embedder)
+    assert [p.name for p in folder.iterdir()] == ["a.txt"]
+
+
+def test_what_cannot_be_looked_at_is_not_taken_for_gone(tmp_path: Path) -> None:
+    assert _is_gone(tmp_path / "nothing")
+    assert not _is_gone(tmp_path)
+    # Stands for a folder that may not be entered, which stops everybody but root.
+    assert not _is_gone(tmp_path / ("x" * 5000))
+
+
+def test_long_sentences_are_told_of_one_by_one_and_can_be_stopped(
+    kb: KnowledgeBase, embedder: HashEmbedder, write: Write
+) -> None:
+    path = write("long.txt", " ".join(f"w{i}" for i in range(20_000)))
+    stop = threading.Event()
+    told: list[int] = []
+
+    def on_progress(progress: Progress) -> None:
+        if progress.stage == "embed":
+            told.append(progress.done)
+            if len(told) == 3:
+                stop.set()
+
+    assert kb.add(path, stop=stop, on_progress=on_progress).stopped
+    assert len(embedder.texts) == told[2] <= 15
+    assert kb.add(path).sentences_reused == told[2]
 
 
 def test_given_ids_are_kept_with_their_chunks(kb: KnowledgeBase, tmp_path: Path) -> None:

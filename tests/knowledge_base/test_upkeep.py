@@ -47,7 +47,7 @@ def test_rows_the_index_does_not_cover_are_found_and_counted(
     write_documents(tmp_path / "docs", 5, 1)
     kb = opened(tmp_path / "kb")
     kb.add(tmp_path / "docs/doc0000.txt")
-    monkeypatch.setattr(tables.Writer, "index_words", lambda self, at_least=0: False)
+    monkeypatch.setattr(tables.Writer, "index_words", lambda self: False)
     kb.add(tmp_path / "docs")
     assert kb.status().unindexed_rows == kb.status().chunks - 1
     assert_searchable(kb.directory)
@@ -75,7 +75,7 @@ def test_many_small_runs_leave_few_files_and_stay_searchable(tmp_path: Path) -> 
         kb.add(path)
     for name in tables.NAMES:
         assert len(open_table(kb.directory, name).get_fragments()) <= tables._SMALL_FRAGMENTS + 2
-    assert kb.status().unindexed_rows == 0
+    assert kb.status().unindexed_rows <= tables._UNINDEXED_SHARE * 60
     assert_whole(kb.directory)
     assert_searchable(kb.directory)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys, keys_of
+from agentic_rag.knowledge_base.tables import reading
 
 
 def bm25(
@@ -21,12 +22,13 @@ def bm25(
     """Keys and scores of the `count` best chunks with any of the words, ties in reading order."""
     if not query_words:
         return np.empty(0, np.int64), np.empty(0, np.float64)
-    rows = table.scanner(
-        columns=["document", "chunk", "_score"],
-        full_text_query=MatchQuery(" ".join(query_words), "words"),
-        # With a filter every match is fetched, so that `count` are left after it.
-        limit=count if allowed is None else None,
-    ).to_table()
+    with reading(table.uri):
+        rows = table.scanner(
+            columns=["document", "chunk", "_score"],
+            full_text_query=MatchQuery(" ".join(query_words), "words"),
+            # With a filter every match is fetched, so that `count` are left after it.
+            limit=count if allowed is None else None,
+        ).to_table()
     keys, scores = keys_of(rows), rows["_score"].to_numpy().astype(np.float64)
     if allowed is not None:
         mask = allowed(keys)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag.knowledge_base.fragments import Keys, chunk_id, key, keys_of
+from agentic_rag.knowledge_base.tables import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Catalog:
         if not keys:
             return {}
         wanted = self.row_ids[np.searchsorted(self.keys, keys)]
-        taken = self.table._take_rows([int(row) for row in wanted], columns=list(columns))
+        with reading(self.table.uri):
+            taken = self.table._take_rows([int(row) for row in wanted], columns=list(columns))
         return {key(row["document"], row["chunk"]): row for row in taken.to_pylist()}
 
     def position(self, chunk_key: int) -> int | None:
@@ -55,7 +57,8 @@ class Catalog:
 
 def read_catalog(table: lance.LanceDataset) -> Catalog:
     """The catalog of a version of the chunks table."""
-    rows = table.scanner(columns=["document", "chunk"], with_row_id=True).to_table()
+    with reading(table.uri):
+        rows = table.scanner(columns=["document", "chunk"], with_row_id=True).to_table()
     keys = keys_of(rows)
     order = np.argsort(keys)
     return Catalog(table, keys[order], rows["_rowid"].to_numpy()[order])

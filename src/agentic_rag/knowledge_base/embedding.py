@@ -5,11 +5,13 @@ hash of its text; only what neither has goes to the embedder.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import lance
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from agentic_rag.knowledge_base.rows import SentenceDraft
@@ -32,7 +34,7 @@ class VectorSource:
     fresh: dict[bytes, NDArray[np.float32]] = field(default_factory=dict)
     embedded: int = 0
     reused: int = 0
-    _stored: dict[bytes, int] | None = None
+    _stored: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
     def vectors(self, drafts: Sequence[SentenceDraft]) -> tuple[Vectors, list[bool]]:
         """Vectors, (len(drafts), dimensions), and whether each is there: a vector that is not
@@ -79,30 +81,49 @@ class VectorSource:
                 known[hash] = self.fresh[hash] = vector
 
     def _known(self, drafts: Sequence[SentenceDraft]) -> dict[bytes, NDArray[np.float32]]:
-        if self._stored is None:
-            rows = self.table.scanner(
-                columns=["hash"], filter="vector IS NOT NULL", with_row_id=True
-            ).to_table()
-            self._stored = dict(
-                zip(rows["hash"].to_pylist(), rows["_rowid"].to_pylist(), strict=True)
-            )
         known = {
             d.hash: source[d.hash]
             for source in (self.leftovers, self.fresh)
             for d in drafts
             if d.hash in source
         }
-        stored = {d.hash: self._stored[d.hash] for d in drafts if d.hash in self._stored}
-        wanted = [hash for hash in stored if hash not in known]
-        for start in range(0, len(wanted), _TAKE):
-            part = wanted[start : start + _TAKE]
+        unknown = {d.hash for d in drafts} - known.keys()
+        rows = self._rows_that_may_have(unknown)
+        for start in range(0, len(rows), _TAKE):
             # A version cleaned away meanwhile only costs embedding again.
             with contextlib.suppress(OSError):
-                rows = self.table._take_rows([stored[h] for h in part], columns=["hash", "vector"])
+                found = self.table._take_rows(
+                    rows[start : start + _TAKE], columns=["hash", "vector"]
+                )
+                pairs = zip(found["hash"].to_pylist(), found["vector"].to_pylist(), strict=True)
                 known.update(
-                    (hash, np.asarray(vector, dtype=np.float32))
-                    for hash, vector in zip(
-                        rows["hash"].to_pylist(), rows["vector"].to_pylist(), strict=True
-                    )
+                    (hash, np.asarray(vector, np.float32))
+                    for hash, vector in pairs
+                    if hash in unknown
                 )
         return known
+
+    def _rows_that_may_have(self, hashes: Iterable[bytes]) -> list[int]:
+        """Row ids by the first half of the hash; a handful of Python objects, not one a row."""
+        if self._stored is None:
+            rows = self.table.scanner(
+                columns=["hash"], filter="vector IS NOT NULL", with_row_id=True
+            ).to_table()
+            self._stored = _first_halves(rows["hash"]), rows["_rowid"].to_numpy()
+        halves, row_ids = self._stored
+        wanted = np.array([int.from_bytes(h[:8], sys.byteorder) for h in hashes], dtype=np.uint64)
+        matches = np.flatnonzero(np.isin(halves, wanted))
+        # A text that stands in many places needs one of its rows.
+        _, first = np.unique(halves[matches], return_index=True)
+        return [int(row) for row in row_ids[matches[first]]]
+
+
+def _first_halves(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+    parts = [
+        np.frombuffer(chunk.buffers()[1], dtype=np.uint64).reshape(-1, 2)[
+            chunk.offset : chunk.offset + len(chunk), 0
+        ]
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *parts])

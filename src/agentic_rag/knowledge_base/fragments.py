@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,12 @@ def chunk_id(chunk_key: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """Lowered texts of a fragment's live rows, with their keys."""
+    """Lowered texts of a fragment's live rows, with their keys; `ngram_counts` are filled in by
+    keyword search, by the length of the n-grams."""
 
     lowered: "pl.Series"
     keys: Keys
+    ngram_counts: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

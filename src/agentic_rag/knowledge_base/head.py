@@ -54,13 +54,19 @@ def read_head(directory: Path) -> Head | None:
             f"{path} cannot be read ({error.strerror}); check who may read it."
         ) from None
     except ValueError as error:
-        raise DamagedKnowledgeBase(
-            f"{path} is not readable ({error}); restore it from a backup or index again elsewhere."
-        ) from None
-    version = data.get("schema_version")
-    if version != SCHEMA_VERSION:
-        data = _migrated(data, path)
-    return Head(**data)
+        raise _damaged(path, error) from None
+    if not isinstance(data, dict):
+        raise _damaged(path, "it holds no object")
+    try:
+        return Head(**_migrated(data, path))
+    except TypeError as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, why: object) -> DamagedKnowledgeBase:
+    return DamagedKnowledgeBase(
+        f"{path} is not readable ({why}); restore it from a backup or index again elsewhere."
+    )
 
 
 def write_head(directory: Path, head: Head) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,18 +28,21 @@ from agentic_rag.knowledge_base.batches import Batches, Entry, Row
 from agentic_rag.knowledge_base.embedding import VectorSource
 from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress
 from agentic_rag.knowledge_base.rows import (
+    SentenceDraft,
     chunk_rows,
     document_row,
     failed_row,
     sentence_rows,
     sentences_to_embed,
 )
-from agentic_rag.knowledge_base.tables import Writer
+from agentic_rag.knowledge_base.tables import Writer, is_knowledge_base
 from agentic_rag.models.embedder import Embedder
 from agentic_rag.text.chunking import ChunkDraft, chunk_document
 from agentic_rag.text.document import Document, Scalar
 
-_SLICE = 256  # sentences embedded between two looks at the clock and at `stop`
+# Characters embedded between two looks at the clock and at `stop`: two seconds' work of the local
+# embedder on two cores. A sentence may be as long as a whole chunk.
+_SLICE = 8_000
 # A file written this shortly before it was indexed may change again under the same time stamp.
 _RACY_NS = 2_000_000_000
 
@@ -60,6 +63,22 @@ class Wishes:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     on_progress: Callable[[Progress], None] = lambda progress: None
     stop: threading.Event = field(default_factory=threading.Event)
+
+
+class _KnowledgeBases:
+    """Tells files of knowledge bases, which are nobody's documents, from others."""
+
+    def __init__(self, own: Path) -> None:
+        self._known = {own.resolve(): True}
+
+    def holds(self, path: Path) -> bool:
+        return self._is_inside(path.resolve().parent)
+
+    def _is_inside(self, folder: Path) -> bool:
+        if folder not in self._known:
+            above = folder.parent != folder and self._is_inside(folder.parent)
+            self._known[folder] = above or is_knowledge_base(folder)
+        return self._known[folder]
 
 
 class Indexing:
@@ -96,6 +115,7 @@ class Indexing:
     def run(self, paths: Sequence[Path]) -> IndexReport:
         """Index files and folders. Ends after the work in hand once `stop` is set."""
         began = time.monotonic()
+        self._tell_of_chunking()
         sources = self._scan(paths)
         self._bytes_total = sum(source.size for source in sources)
         for done, source in enumerate(sources):
@@ -112,7 +132,7 @@ class Indexing:
         if self._wishes.sync and not self._stopped():
             self._remove(gone)
             gone = []
-        if self._writer.index_words(at_least=1):
+        if self._writer.index_words():
             self._writer.commit()
         self._writer.clean()
         return IndexReport(
@@ -128,7 +148,7 @@ class Indexing:
 
     def _scan(self, paths: Sequence[Path]) -> list[Source]:
         exclude = (*self._settings.index.exclude, *self._wishes.exclude)
-        own = self._writer.directory.resolve()
+        skipped = _KnowledgeBases(self._writer.directory)
         sources = []
         for found in find_sources(paths, exclude):
             if self._stopped():
@@ -136,7 +156,7 @@ class Indexing:
             if isinstance(found, Problem):
                 if not (self._wishes.sync and found.uri in self._known):
                     self._tell("failed", found.uri, reason=found.reason, explicit=True)
-            elif own not in found.path.resolve().parents:
+            elif not skipped.holds(found.path):
                 sources.append(found)
                 if len(sources) % 100 == 0:
                     self._progress("scan", len(sources), None, "documents")
@@ -146,11 +166,13 @@ class Indexing:
     def _gone(self, paths: Sequence[Path], sources: Sequence[Source]) -> list[str]:
         """Indexed files under `paths` that are no longer on disk."""
         seen = {source.uri for source in sources}
-        roots = {os.path.abspath(path) for path in paths}  # noqa: PTH100  keeps symbolic links
+        # `resolve` would follow symbolic links, and the names met are those of the links.
+        roots = [Path(os.path.abspath(path)).as_posix() for path in paths]  # noqa: PTH100
+        inside = tuple(root.rstrip("/") + "/" for root in roots)
         return sorted(
             uri
             for uri in self._known.keys() - seen
-            if roots.intersection([uri, *map(str, Path(uri).parents)]) and not Path(uri).exists()
+            if (uri in roots or uri.startswith(inside)) and _is_gone(Path(uri))
         )
 
     # -- one document -------------------------------------------------------------------------
@@ -231,8 +253,9 @@ class Indexing:
         parts: list[pa.Table] = []
         missing = 0
         spilled = False
-        for start in range(0, len(sentences), _SLICE):
-            part = sentences[start : start + _SLICE]
+        done = 0
+        for part in self._slices(sentences):
+            done += len(part)
             try:
                 vectors, present = self._vectors.vectors(part)
             except Exception:
@@ -242,8 +265,7 @@ class Indexing:
             self._count(len(part))
             parts.append(sentence_rows(number, part, vectors, present))
             missing += len(part) - sum(present)
-            last = start + _SLICE >= len(sentences)
-            if not last and (self._stopped() or self._batches.is_full()):
+            if done < len(sentences) and (self._stopped() or self._batches.is_full()):
                 # Documents before this one are whole: commit them, then put this one's vectors
                 # where the next run finds them.
                 self._commit()
@@ -261,6 +283,19 @@ class Indexing:
             self._batches.put_spilled(entry)
         else:
             self._batches.put(entry)
+
+    def _slices(self, sentences: Sequence[SentenceDraft]) -> Iterator[list[SentenceDraft]]:
+        part: list[SentenceDraft] = []
+        characters = 0
+        for sentence in sentences:
+            full = len(part) >= self._settings.embedding.batch_size or characters >= _SLICE
+            if part and full:
+                yield part
+                part, characters = [], 0
+            part.append(sentence)
+            characters += len(sentence.text)
+        if part:
+            yield part
 
     def _fail(self, source: Source, known: Row | None, reason: str) -> None:
         """Record a failure. An earlier version of the document goes on serving."""
@@ -309,6 +344,16 @@ class Indexing:
         outcome = DocumentOutcome(uri, number, reason, chunks, explicit)
         self._outcomes.setdefault(kind, []).append(outcome)
 
+    def _tell_of_chunking(self) -> None:
+        wanted, made = self._settings.chunking.model_dump(), self._writer.head.chunking
+        other = [f"{n} {made[n]}, not {v}" for n, v in wanted.items() if made[n] != v]
+        if other:
+            reason = (
+                f"a knowledge base goes on cutting as it was made ({', '.join(other)}); for other "
+                "chunking settings make a new one with --kb"
+            )
+            self._tell("warnings", str(self._writer.directory), reason=reason)
+
     def _count(self, sentences: int) -> None:
         self._sentences_done += sentences
         # What is still to come is guessed from the bytes that are still to be parsed.
@@ -323,6 +368,16 @@ class Indexing:
 
     def _stopped(self) -> bool:
         return self._wishes.stop.is_set()
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # it may be there, where we may not look
+    return False
 
 
 def _hash(data: bytes) -> str:

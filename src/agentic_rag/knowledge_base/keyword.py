@@ -10,7 +10,7 @@ rarest pair; pair counts are kept in 256 hashed buckets a chunk, where collision
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ Mask = NDArray[np.bool_]
 _BUCKETS = 256
 _UNBOUNDED = 255  # a bucket holds one byte; full, it says nothing
 _BLOCK = 256  # chunks counted between two looks at the bound
+_ORDERED = 2048  # candidates put in order before all of them are
 _FEW = 4096  # so few candidates are counted without building the bounds
 _ROWS_AT_ONCE = 2000
 # Scripts that part words by blanks: a letter, digit or underscore that is not CJK.
@@ -115,10 +116,8 @@ class KeywordIndex:
         count: Callable[[str, str], int],
     ) -> list[tuple[int, float]]:
         bounds = self._bound(rows, weighted)
-        order = np.lexsort((self.keys[rows], -bounds))
         best: list[tuple[float, int, int]] = []  # (-score, key, row), ascending
-        for start in range(0, len(order), _BLOCK):
-            block = order[start : start + _BLOCK]
+        for block in _by_bound(bounds):
             if len(best) == top_k and bounds[block[0]] < -best[-1][0]:
                 break
             block_rows = rows[block]
@@ -150,8 +149,21 @@ class KeywordIndex:
     def _ngram_counts(self, width: int) -> NDArray[np.uint8]:
         with self._lock:
             if width not in self._bounds:
-                self._bounds[width] = _ngram_counts(self.texts, width)
+                empty = np.empty((_BUCKETS, 0), np.uint8)
+                parts = [_ngram_counts(piece, width) for piece in self.pieces]
+                self._bounds[width] = np.concatenate([empty, *parts], axis=1)
             return self._bounds[width]
+
+
+def _by_bound(bounds: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Positions by falling bound, a block at a time; a full sort only if the first blocks fall
+    short, which they hardly ever do."""
+    ordered = min(_ORDERED, len(bounds))
+    split = np.argpartition(-bounds, ordered - 1) if ordered else np.empty(0, np.int64)
+    for part in (split[:ordered], split[ordered:]):
+        order = part[np.argsort(-bounds[part], kind="stable")] if len(part) else part
+        for start in range(0, len(order), _BLOCK):
+            yield order[start : start + _BLOCK]
 
 
 def _buckets(data: NDArray[np.uint8], width: int) -> NDArray[np.int32]:
@@ -159,8 +171,14 @@ def _buckets(data: NDArray[np.uint8], width: int) -> NDArray[np.int32]:
     return values if width == 1 else (values[:-1] * 31 + values[1:]) & (_BUCKETS - 1)
 
 
-def _ngram_counts(texts: "pl.Series", width: int) -> NDArray[np.uint8]:
-    """How often each bucket's byte n-grams stand in each text, (buckets, texts), at most 255."""
+def _ngram_counts(piece: TextPiece, width: int) -> NDArray[np.uint8]:
+    """How often each bucket's byte n-grams stand in each text, (buckets, texts), at most 255.
+
+    Kept with the piece, so that a new version counts its new texts only.
+    """
+    if width in piece.ngram_counts:
+        return piece.ngram_counts[width]
+    texts = piece.lowered
     table = np.zeros((_BUCKETS, len(texts)), dtype=np.uint8)
     for start in range(0, len(texts), _ROWS_AT_ONCE):
         encoded = [text.encode() for text in texts[start : start + _ROWS_AT_ONCE]]
@@ -168,11 +186,12 @@ def _ngram_counts(texts: "pl.Series", width: int) -> NDArray[np.uint8]:
         rows = np.repeat(np.arange(len(encoded), dtype=np.int64), [len(e) for e in encoded])
         # A pair over two texts counts for the first, which can only raise its bound.
         buckets = _buckets(data, width)
-        flat = np.bincount(
-            rows[: len(buckets)] * _BUCKETS + buckets, minlength=len(encoded) * _BUCKETS
-        )
-        counts = np.minimum(flat.reshape(len(encoded), _BUCKETS), _UNBOUNDED)
-        table[:, start : start + len(encoded)] = counts.T
+        flat = rows[: len(buckets)] * _BUCKETS + buckets
+        counts = np.bincount(flat, minlength=len(encoded) * _BUCKETS)
+        table[:, start : start + len(encoded)] = np.minimum(
+            counts.reshape(len(encoded), _BUCKETS), _UNBOUNDED
+        ).T
+    piece.ngram_counts[width] = table
     return table
 
 

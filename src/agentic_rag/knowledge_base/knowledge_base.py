@@ -35,6 +35,7 @@ from agentic_rag.knowledge_base.tables import (
     Writer,
     bytes_and_files,
     create_tables,
+    is_knowledge_base,
     open_table,
     unindexed_rows,
 )
@@ -91,6 +92,11 @@ class KnowledgeBase:
             raise NoKnowledgeBase(
                 f"{self.directory} is a file; name a directory for the knowledge base."
             )
+        if not is_knowledge_base(self.directory) and self._has_other_files():
+            raise NoKnowledgeBase(
+                f"{self.directory} holds other files and is no knowledge base; name a new or an "
+                "empty directory."
+            )
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -113,6 +119,11 @@ class KnowledgeBase:
                         chunking=chunking.model_dump(),
                     ),
                 )
+
+    def _has_other_files(self) -> bool:
+        ours = ("writer.lock", "writer.json")  # of a creation that is going on, or was cut short
+        there = self.directory.iterdir() if self.directory.exists() else ()
+        return any(path.name not in ours for path in there)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -293,7 +304,7 @@ class KnowledgeBase:
         bytes_before, files_before = bytes_and_files(self.directory)
         with self._writing(wait, on_wait) as (writer, _):
             writer.compact(at_least=1)
-            writer.index_words(at_least=1)
+            writer.index_all_words()
             writer.commit()
             writer.clean()
             self._fragments.clean([writer.table("sentences")])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from agentic_rag.knowledge_base.records import KnowledgeBaseBusy
+from agentic_rag.knowledge_base.records import KnowledgeBaseBusy, KnowledgeBaseReadOnly
 
 _LOCK = "writer.lock"
 _HOLDER = "writer.json"
@@ -39,6 +39,11 @@ def writer_lock(
         try:
             lock.acquire(timeout=0)
             break
+        except PermissionError:
+            raise KnowledgeBaseReadOnly(
+                f"{directory} may be read but not written to; change its permissions, or name "
+                "another knowledge base with --kb."
+            ) from None
         except Timeout:
             holder = writer(directory) or "another process"
             if not wait or (stop and stop.is_set()):

@@ -23,6 +23,10 @@ class KnowledgeBaseBusy(AragError):
     """Another writer holds the lock and waiting was not wanted."""
 
 
+class KnowledgeBaseReadOnly(AragError):
+    """A knowledge base cannot be written to."""
+
+
 class EmbeddingModelMismatch(AragError):
     """A knowledge base was made with another embedding model than the settings name."""
 

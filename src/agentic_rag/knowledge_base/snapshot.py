@@ -38,7 +38,7 @@ from agentic_rag.knowledge_base.records import (
 )
 from agentic_rag.knowledge_base.rows import document_info
 from agentic_rag.knowledge_base.semantic import SemanticIndex
-from agentic_rag.knowledge_base.tables import open_table
+from agentic_rag.knowledge_base.tables import open_table, reading
 from agentic_rag.models.embedder import Embedder, EmbeddingFailed
 from agentic_rag.text.document import Scalar
 from agentic_rag.text.words import words
@@ -77,7 +77,8 @@ class Snapshot:
         """Every document by number, in order of numbers."""
         with self._lock:
             table = open_table(self._directory, "documents", self.head.documents)
-            rows = sorted(table.to_table().to_pylist(), key=lambda row: row["number"])
+            with reading(self._directory):
+                rows = sorted(table.to_table().to_pylist(), key=lambda row: row["number"])
             return {row["number"]: document_info(row) for row in rows}
 
     @cached_property
@@ -91,7 +92,7 @@ class Snapshot:
 
     @cached_property
     def _keyword_index(self) -> KeywordIndex:
-        with self._lock:
+        with self._lock, reading(self._directory):
             return KeywordIndex(self._fragments.texts(self._chunks))
 
     @cached_property
@@ -99,7 +100,9 @@ class Snapshot:
         """All vectors of this version."""
         with self._lock:
             table = open_table(self._directory, "sentences", self.head.sentences)
-            return SemanticIndex(self._fragments.vectors(table), self._catalog.keys)
+            keys = self._catalog.keys
+            with reading(self._directory):
+                return SemanticIndex(self._fragments.vectors(table), keys)
 
     def warm(self) -> None:
         """Load now what semantic and BM25 search and reading need, rather than at first use.
