@@ -153,6 +153,9 @@ def test_a_local_file_that_is_no_model_is_named(
         ("openai:gpt-6-luna", "put it in the environment variable OPENAI_API_KEY"),
         ("anthropic:claude-haiku-5-5", "environment variable ANTHROPIC_API_KEY"),
         ("gemini:gemini-3.8-flash", "environment variable GEMINI_API_KEY"),
+        ("openai:", "'openai:' names no model; write for example 'openai:gpt-6-luna'."),
+        ("local:", "write for example 'local:/path/to.gguf'."),
+        ("openrouter:x", "needs the environment variable OPENROUTER_API_KEY; set it."),
     ],
 )
 def test_a_model_that_cannot_be_used_is_one_clear_sentence(model: str, said: str) -> None:

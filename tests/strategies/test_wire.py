@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from agentic_rag.config import Settings
 from agentic_rag.knowledge_base import KnowledgeBase
-from agentic_rag.strategies import reply
+from agentic_rag.models.chat import ChatModel, resolve_chat_model
+from agentic_rag.strategies import reply, run
 from agentic_rag.strategies.answer import Answer
 from agentic_rag.strategies.run import ask
 from tests.strategies.conftest import chunk_of
@@ -131,6 +133,14 @@ async def test_no_server_at_all_is_one_sentence(kb: KnowledgeBase) -> None:
 
     assert answer.status == "model_failed"
     assert "connection to the model failed" in answer.notices[-1].message
+    assert "`base_url`" in answer.notices[-1].message
+
+
+async def test_ollama_that_is_not_running_is_told_with_how_to_start_it(kb: KnowledgeBase) -> None:
+    answer = await ask(kb, QUESTION, model="ollama:qwen3")
+
+    assert "start it with `ollama serve`" in answer.notices[-1].message
+    assert "base_url" not in answer.notices[-1].message
 
 
 async def test_cancelling_hangs_up_on_the_server(
@@ -202,6 +212,21 @@ async def test_an_answer_cut_at_the_limit_says_so(
 
 def _thoughts(answer: Answer) -> str:
     return "".join(event.text for event in answer.trace if event.type == "thought")
+
+
+async def test_a_demonstration_model_is_cut_back_to_its_last_whole_sentence(
+    kb: KnowledgeBase, settings_for: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def demonstration(settings: Settings, model: object) -> ChatModel:
+        return replace(resolve_chat_model(settings), demonstration=True)
+
+    monkeypatch.setattr(run, "_chat_model", demonstration)
+    with serving(Turn(["Opened in 1932 by Ada ", "Brown. It does", " not"], finish="length")) as s:
+        answer = await ask(kb, QUESTION, settings=settings_for(s))
+
+    assert answer.text.startswith("Opened in 1932 by Ada Brown. [1]\n\n(Written by")
+    assert answer.raw_text.endswith("It does not")
+    assert answer.notices == ()
 
 
 async def test_an_answer_broken_off_is_kept_and_says_so(

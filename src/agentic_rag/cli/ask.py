@@ -135,8 +135,10 @@ class _Screen:
             case "run_started":
                 self._note(event.why)
             case "step_finished":
-                passages = f", {len(event.hits)} passages" if event.hits else ""
+                passages = f", {streams.counted(len(event.hits), 'passage')}" if event.hits else ""
                 self._note(f"{event.name}{passages}, {event.duration:.1f} s")
+            case "notice" if event.code == "model_retried":
+                self._note("Asking the model again.")  # why is said if that fails too
             case "notice":
                 if event.level != "info" or not self._quiet:
                     self._say(f"{event.level.replace('info', 'note')}: {event.message}")
@@ -145,7 +147,7 @@ class _Screen:
             case "answer_reset":
                 if self._written:
                     self._end_text()
-                    self._note(f"beginning again: {event.reason}")
+                    self._note("The text above does not count.")
             case "run_finished" | "run_failed":
                 if self._written:
                     self._end_text()
@@ -196,7 +198,10 @@ def _print_sources(answer: "Answer") -> None:
 
 def _summary(answer: "Answer") -> str:
     usage = answer.usage
+    ending = f"{answer.seconds:.1f} s"
+    if not usage.input_tokens and not usage.output_tokens:  # no model was asked, or none answered
+        return f"\n{answer.strategy}, {answer.model}: {ending}"
     about = "about " if usage.estimated else ""
     tokens = f"{about}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    return f"\n{answer.strategy}, {answer.model}: {tokens}{cost}, {answer.seconds:.1f} s"
+    return f"\n{answer.strategy}, {answer.model}: {tokens}{cost}, {ending}"

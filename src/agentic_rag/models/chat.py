@@ -33,7 +33,8 @@ class ChatModel:
     Pydantic AI model for the length of a question and closes its connections after. `cost` is
     0.0 where the model runs on this machine and None where the price list decides.
     `passage_tokens` (o200k) and `most_passages` cap what a prompt may hold, `max_output_tokens`
-    (the model's own) the reply. `hint`: what would give a better model.
+    (the model's own) the reply. `hint`: what would give a better model. `unreachable`: what to do
+    when nothing answers, as a clause.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ChatModel:
     max_output_tokens: int | None = None
     cost: float | None = None
     hint: str = ""
+    unreachable: str = "check the network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ _KEY_OF = {hosted.prefix: hosted for hosted in _HOSTED} | {
     "openai-responses": _HOSTED[0],
 }
 
+_EXAMPLE = {f"{prefix}:": hosted.model for prefix, hosted in _KEY_OF.items()}
+
 # Ollama cuts a prompt past its default context of 4,096 tokens without a word.
 _OLLAMA_PASSAGES = 2500  # o200k tokens
 
@@ -82,6 +86,7 @@ _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
 _DEMONSTRATION_CONTEXT = 4096  # its own tokens, which Chinese text needs three times as many of
 _DEMONSTRATION_OUTPUT = 80
+_IN_PROCESS = "a model in this process needs the loopback interface 127.0.0.1: bring it up"
 _FILE_OVERHEAD = 1024  # tokens for instructions and question
 
 
@@ -92,6 +97,11 @@ def resolve_chat_model(settings: "Settings", env: Mapping[str, str] = os.environ
     `ModelUnavailable` or `ModelFileUnusable` with one sentence.
     """
     name = settings.model.strip()
+    if name.endswith(":"):
+        example = (
+            "local:/path/to.gguf" if name == "local:" else f"{name}{_EXAMPLE.get(name, 'NAME')}"
+        )
+        raise ModelUnavailable(f"{name!r} names no model; write for example {example!r}.")
     if name == "none":
         return _none('The setting `model` is "none": the best passages are the answer.')
     if name == "local":
@@ -185,10 +195,12 @@ def _compatible(name: str, settings: "Settings", env: Mapping[str, str]) -> Chat
     key = _asked_key(settings, env) or "none"  # the SDK wants one, a server without keys does not
     why = f'The setting `model` is "{name}", at {shown}.'
     if prefix == "anthropic" and rest:
-        return _built(name, why, lambda: connect.anthropic(rest, key, base))
-    return _built(
-        f"openai:{plain}", why, lambda: connect.openai_compatible("openai", plain, base, key)
-    )
+        made = _built(name, why, lambda: connect.anthropic(rest, key, base))
+    else:
+        made = _built(
+            f"openai:{plain}", why, lambda: connect.openai_compatible("openai", plain, base, key)
+        )
+    return replace(made, unreachable=f"check `base_url` and that a server runs at {shown}")
 
 
 def _shown(base_url: str) -> str:
@@ -243,7 +255,12 @@ def _built(name: str, why: str, build: Build) -> ChatModel:
 
 def _ollama(model: str, base: str, why: str) -> ChatModel:
     made = _built(f"ollama:{model}", why, lambda: connect.ollama(model, base))
-    return replace(made, passage_tokens=_OLLAMA_PASSAGES, cost=0.0)
+    return replace(
+        made,
+        passage_tokens=_OLLAMA_PASSAGES,
+        cost=0.0,
+        unreachable=f"Ollama is not running at {base}: start it with `ollama serve`",
+    )
 
 
 def _embedded_asked_for(env: Mapping[str, str]) -> ChatModel:
@@ -267,6 +284,7 @@ def _embedded(file: Path, why: str) -> ChatModel:
         most_passages=_DEMONSTRATION_PASSAGES,
         max_output_tokens=_DEMONSTRATION_OUTPUT,
         cost=0.0,
+        unreachable=_IN_PROCESS,
     )
 
 
@@ -277,4 +295,10 @@ def _file(path: Path, settings: "Settings") -> ChatModel:
     # A token of another vocabulary holds less: half as many again leaves room.
     room = settings.answer.passage_tokens * 3 // 2 + settings.max_output_tokens + _FILE_OVERHEAD
     why = f'The setting `model` is "local:{path}"; it runs in this process.'
-    return ChatModel(f"local:{path.name}", why, connect.in_process(path, room), cost=0.0)
+    return ChatModel(
+        f"local:{path.name}",
+        why,
+        connect.in_process(path, room),
+        cost=0.0,
+        unreachable=_IN_PROCESS,
+    )

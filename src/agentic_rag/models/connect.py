@@ -41,7 +41,7 @@ def connector(name: str, build: Build) -> Connect:
         except ImportError as error:
             raise ModelUnavailable(_missing_package(name, str(error))) from None
         except (UserError, ValueError) as error:
-            raise ModelUnavailable(_unknown(name, str(error))) from None
+            raise ModelUnavailable(_unknown(name, str(error))) from error
 
     checked()
 
@@ -74,7 +74,10 @@ def _unknown(name: str, said: str) -> str:
             else "write provider:name, such as openai:gpt-6-luna."
         )
         return f"The model {name!r} is not known; {hint}"
-    return f"The model {name} cannot be used: {said.rstrip('.')}."
+    variable = re.search(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`", said)
+    if variable:
+        return f"The model {name} needs the environment variable {variable.group(1)}; set it."
+    return f"The model {name} cannot be used as it is named; docs/configuration.md says how."
 
 
 def inferred(name: str, key: str) -> "tuple[Model, Any]":

@@ -36,6 +36,7 @@ from agentic_rag.strategies.passages import chosen_passages, passages_block
 from agentic_rag.strategies.phrases import Phrase, say, says_not_found
 from agentic_rag.strategies.question import Question
 from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
+from agentic_rag.strategies.sentence_gate import SentenceGate
 from agentic_rag.strategies.support import Passage, names_met
 from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.language import is_chinese
@@ -124,6 +125,7 @@ async def _model_answer(
         input={"model": question.chat.name, "passages": [p.chunk_id for p in passages]},
     )
     writer = CitationWriter(passages)
+    gate = SentenceGate(open=not question.chat.demonstration)
     usage = Usage()
     reply: Reply | None = None
     failure: ModelCallFailed | None = None
@@ -135,15 +137,17 @@ async def _model_answer(
                         reply = piece
                     case Retrying(reason=reason):
                         writer = CitationWriter(passages)
+                        gate.clear()
                         yield Notice(level="info", code="model_retried", message=reason)
                         yield AnswerReset(reason=reason)
                     case Piece(kind="restart"):
                         writer = CitationWriter(passages)
+                        gate.clear()
                         yield AnswerReset(reason="What came so far were the model's thoughts.")
                     case Piece(kind="thought", text=text):
                         yield ThoughtDelta(text=text)
                     case Piece(text=text):
-                        if shown := writer.feed(text):
+                        if shown := writer.feed(gate.feed(text)):
                             yield AnswerDelta(text=shown)
     except ModelCallFailed as error:
         failure = error
@@ -184,9 +188,9 @@ async def _model_answer(
             yield event
         return
 
-    if shown := writer.finish():
+    if shown := writer.feed(gate.finish(cut_off=reply.cut_off)) + writer.finish():
         yield AnswerDelta(text=shown)
-    if reply.cut_off:
+    if reply.cut_off and not question.chat.demonstration:  # whose limit is its own
         yield Notice(
             level="warning",
             code="answer_cut_off",
@@ -252,6 +256,7 @@ async def _replies(
                 request,
                 silence=settings.model_timeout,
                 cost=chat.cost,
+                unreachable=chat.unreachable,
             )
             async with aclosing(replies):
                 async for piece in replies:

@@ -77,11 +77,13 @@ async def stream_reply(
     *,
     silence: float,
     cost: float | None = None,
+    unreachable: str = "check the network",
 ) -> AsyncGenerator[Piece | Retrying | Reply, None]:
     """Pieces as they come, and last the `Reply`.
 
     `silence` is how many seconds the model may say nothing. `cost` overrides the price list (0
-    for a model on this machine). Raises `ModelCallFailed`. Closing the iterator, or cancelling
+    for a model on this machine). `unreachable` is what to do when nothing answers, as a clause.
+    Raises `ModelCallFailed`. Closing the iterator, or cancelling
     its task, ends the request.
     """
     for attempt in (1, 2):
@@ -94,7 +96,7 @@ async def stream_reply(
                     yield piece
             return
         except Exception as error:
-            failure = _describe(error, silence)
+            failure = _describe(error, silence, unreachable)
             if attempt == 2 or not failure.transient:
                 raise ModelCallFailed(
                     failure.message, attempt, too_long=failure.too_long
@@ -205,7 +207,7 @@ class _Failure:
     too_long: bool = False
 
 
-def _describe(error: Exception, silence: float) -> _Failure:
+def _describe(error: Exception, silence: float, unreachable: str) -> _Failure:
     from pydantic_ai import exceptions as e
 
     if isinstance(error, TimeoutError | e.ModelTimeoutError | e.ModelRequestTimeout):
@@ -243,7 +245,7 @@ def _describe(error: Exception, silence: float) -> _Failure:
             )
         case e.ModelConnectionError():
             return _Failure(
-                "The connection to the model failed or broke; check `base_url` and the network.",
+                f"The connection to the model failed or broke; {unreachable}.",
                 True,
             )
     said = _LONG_TOKEN.sub("…", " ".join(_message(error).split()))[:200]
