@@ -110,7 +110,10 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_goes_on(root: Path) -> No
     assert [(item.uri, item.reason) for item in found if isinstance(item, Problem)] == [
         (f"{root}/missing.txt", "it does not exist"),
         (f"{root}/caf\\xe9.txt", "its name is not valid UTF-8; rename it"),
-        (f"{root}/dangling", "it does not exist"),
+        (f"{root}/dangling", "it is a link that leads nowhere"),
+    ]
+    assert [item.uri for item in found if isinstance(item, Problem) and item.skipped] == [
+        f"{root}/dangling"
     ]
     assert [item.uri for item in found if isinstance(item, Source)] == [f"{root}/a.txt"]
 

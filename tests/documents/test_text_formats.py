@@ -103,6 +103,19 @@ def test_html_is_what_a_reader_sees() -> None:
     assert _heading_lines(document) == ["Big one", "中文标题"]
 
 
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("My <Page>", "My <Page>"),
+        ("a &lt; b <i>c</i>", "a < b <i>c</i>"),
+        ("<!-- x --> y", "<!-- x --> y"),
+    ],
+)
+def test_what_looks_like_a_tag_in_an_html_title_is_text(written: str, title: str) -> None:
+    document = _parse("a.html", f"<title>{written}</title><p>Words</p>")
+    assert (document.title, document.text) == (title, "Words")
+
+
 def test_a_table_that_lays_out_the_page_is_no_row() -> None:
     document = _parse(
         "a.html", "<table><tr><td><h2>Part</h2><p>a</p><p>b</p></td><td>side</td></tr></table>"

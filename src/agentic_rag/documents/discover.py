@@ -6,6 +6,7 @@ caller's own patterns in the same syntax, of which `!pattern` brings back what w
 file that is named itself is always taken.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -42,10 +43,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something named or met that cannot be read, and why."""
+    """Something named or met that cannot be read, and why.
+
+    `skipped`: it is nobody's mistake and no document is missing by it, as a link that leads
+    nowhere.
+    """
 
     uri: str
     reason: str
+    skipped: bool = False
 
 
 def find_sources(paths: Sequence[Path], exclude: Sequence[str] = ()) -> Iterator[Source | Problem]:
@@ -188,7 +194,9 @@ class _Search:
             status = os.stat(link.path)  # noqa: PTH116
         except OSError as error:
             if not self._is_excluded(link.folder, link.name, is_folder=False):
-                yield Problem(Path(link.path).as_posix(), _reason(error))
+                nowhere = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+                reason = "it is a link that leads nowhere" if nowhere else _reason(error)
+                yield Problem(Path(link.path).as_posix(), reason, skipped=nowhere)
             return
         for item in self._entry(link.folder, link.name, link.path, status):
             if isinstance(item, _Folder):

@@ -45,6 +45,8 @@ _DECLARED = re.compile(
     rb"|<\?xml[^>]{0,200}?encoding=[\"']([-\w.]+)",
     re.IGNORECASE,
 )
+# What looks like a tag inside a title is text to a browser, a tag to `html.parser`.
+_TITLE = re.compile(r"(<title\b[^>]{0,500}>)(.{0,2000}?)(?=</title)", re.IGNORECASE | re.DOTALL)
 _SOFT_HYPHEN = "\u00ad"
 
 
@@ -87,6 +89,7 @@ def _tree(uri: str, text: str) -> "BeautifulSoup":
     from bs4 import BeautifulSoup
     from bs4.exceptions import ParserRejectedMarkup
 
+    text = _TITLE.sub(lambda found: found[1] + found[2].replace("<", "&lt;"), text)
     text = _without_unclosed(text)
     with warnings.catch_warnings():
         # "Looks like XML", "looks like a file name": hints for a programmer.

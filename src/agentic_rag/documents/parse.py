@@ -23,7 +23,7 @@ __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse
 
 # Mixed into the content hash: raise it when the same bytes give another document than before,
 # and every source is parsed again.
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 
 _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
     "text": parse_plain_text,
