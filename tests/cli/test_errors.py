@@ -1,5 +1,6 @@
 """What a person sees who makes a mistake: one line that helps, and never a traceback."""
 
+import os
 import resource
 from pathlib import Path
 
@@ -70,8 +71,53 @@ def test_indexing_a_path_that_is_not_there_makes_nothing(arag: Arag, tmp_path: P
     ran = arag("index", "nowhere.txt")
 
     assert ran.code == 1
-    assert ran.err == "error: There is no file or folder at nowhere.txt; check the path.\n"
+    assert ran.err == (
+        "error: Nothing can be read at nowhere.txt (there is no such file or folder); "
+        "check the path.\n"
+    )
     assert not (tmp_path / ".arag").exists()
+
+
+def test_what_may_not_be_read_is_one_line(arag: Arag, tmp_path: Path) -> None:
+    (tmp_path / "closed.txt").write_text("Words.")
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "head.json").write_text("{}")
+    tmp_path.chmod(0o755)
+    for name in ("closed.txt", "kb"):
+        (tmp_path / name).chmod(0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            for folder in tmp_path.parents[:2]:
+                folder.chmod(0o755)
+            os.seteuid(65534)  # root may read everything
+        indexed = arag("index", "closed.txt")
+        searched = arag("search", "words", "--kb", "kb")
+    finally:
+        os.seteuid(user)
+        (tmp_path / "kb").chmod(0o755)
+
+    for ran in (indexed, searched):
+        assert ran.code == 1
+        assert ran.err.startswith("error: ")
+        assert ran.err.count("\n") == 1
+        assert "ermission denied" in ran.err
+
+
+def test_a_folder_without_documents_is_one_line_and_makes_nothing(
+    arag: Arag, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+
+    first = arag("index", "empty")
+    made = (tmp_path / ".arag").exists()
+    (tmp_path / "a.txt").write_text("Words.")
+    arag("index", "a.txt")
+    again = arag("index", "empty", "--quiet")
+
+    assert (first.code, again.code, made) == (1, 1, False)
+    assert again.err.startswith("error: There is nothing to read under empty; ")
+    assert again.err.count("\n") == 1
 
 
 def test_index_without_a_path_is_a_usage_error(arag: Arag) -> None:

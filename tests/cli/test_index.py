@@ -1,6 +1,7 @@
 """`arag index`: what it reports, what it returns, and how it stops."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag.cli.progress import can_be_foretold
 from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase
 from tests.cli.running import ARAG, Arag, start_arag, write_notes
 
@@ -88,6 +90,44 @@ def test_a_file_gone_from_disk_is_named_and_removed_with_sync(arag: Arag, tmp_pa
     assert "--sync" in told.err
     assert "1 removed" in synced.out
     assert "fees.txt" not in arag("list").out
+
+
+def test_a_folder_gone_from_disk_goes_with_sync(arag: Arag, tmp_path: Path) -> None:
+    notes = write_notes(tmp_path)
+    arag("index", "notes")
+    shutil.rmtree(notes / "sub")
+
+    synced = arag("index", "notes/sub", "--sync")
+    mistyped = arag("index", "notes/sbu", "--sync")
+
+    assert "1 removed" in synced.out
+    assert "other.txt" not in arag("list").out
+    assert mistyped.code == 1
+    assert "no such file" in mistyped.err
+
+
+def test_unsupported_files_are_named_by_kind(arag: Arag, tmp_path: Path) -> None:
+    notes = write_notes(tmp_path)
+    for number in range(5):
+        (notes / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00")
+    (notes / "core").write_bytes(b"\x7fELF\x00\x00\x01")
+
+    ran = arag("index", "notes")
+    quiet = arag("index", "notes", "--quiet")
+
+    told = [line for line in ran.err.splitlines() if line.startswith("unsupported")]
+    assert told == [
+        "unsupported: 5 .png files: notes/0.png, notes/1.png, notes/2.png and 2 more",
+        "unsupported: 'core' is a program: notes/core",
+    ]
+    assert ran.err.count("Markdown") == 1
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_the_time_left_is_not_told_before_there_is_a_speed() -> None:
+    assert not can_be_foretold(4, 100)
+    assert not can_be_foretold(4, None)
+    assert can_be_foretold(5, 100)
 
 
 def test_excluded_files_stay_out(arag: Arag, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 MEANINGS = {
-    OK: "Everything was done.",
+    OK: "Everything was done. A search that found nothing counts as done.",
     ERROR: "Nothing was done, or nothing was found to read; one line on standard error says why.",
     USAGE: "The command line was wrong: an unknown command or option, or a missing argument.",
     SOME_FAILED: (

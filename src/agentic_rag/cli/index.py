@@ -15,27 +15,35 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.options import AsJson, Kb, NoWait, key_values, settings_for
+from agentic_rag.cli.passages import path_from_here
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agentic_rag.cli.progress import Report
-    from agentic_rag.knowledge_base import DocumentOutcome, IndexReport
+    from agentic_rag.knowledge_base import DocumentInfo, DocumentOutcome, IndexReport
 
 OUTCOMES = ("added", "updated", "unchanged", "removed", "empty", "failed", "unsupported")
+SUPPORTED = " not supported; "  # within the reason of a kind that is not read
+NAMES_OF_A_KIND = 3
 LINES_OF_A_KIND = 20  # a folder of photographs is not worth ten thousand lines
 
 
-class NoSuchPath(AragError):
-    """None of the paths to index exists."""
+class NothingToRead(AragError):
+    """None of the paths to index can be read, or no document is under them."""
 
 
 def index(
     ctx: typer.Context,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Files and folders.", show_default=False),
+        typer.Argument(
+            metavar="PATH",
+            help="Files and folders.",
+            show_default=False,
+            readable=False,  # said in one line below
+        ),
     ] = None,
     sync: Annotated[
         bool,
@@ -63,7 +71,9 @@ def index(
         ),
     ] = None,
     no_wait: NoWait = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show no progress, and name only what failed.")
+    ] = False,
     kb: Kb = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,15 +88,24 @@ def index(
         raise typer.BadParameter("Name a file or a folder, or use --retry-failed.")
     metadata = key_values(meta, "--meta")
     settings = settings_for(ctx, kb)
-    if paths and not any(path.exists() or path.is_symlink() for path in paths):
-        names = ", ".join(str(path) for path in paths)
-        raise NoSuchPath(f"There is no file or folder at {names}; check the path.")
 
     from agentic_rag.cli.progress import shown
-    from agentic_rag.knowledge_base import KnowledgeBase, KnowledgeBaseBusy
+    from agentic_rag.documents import find_sources
+    from agentic_rag.knowledge_base import KnowledgeBase, KnowledgeBaseBusy, NoKnowledgeBase
 
     def work(stop: threading.Event, on_progress: "Report") -> "IndexReport":
-        store = KnowledgeBase.open(settings.kb, settings=settings, create=bool(paths))
+        try:
+            store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
+        except NoKnowledgeBase:
+            if not paths:
+                raise
+            _check_paths(paths, ())
+            patterns = (*settings.index.exclude, *(exclude or ()))
+            if next(find_sources(paths, patterns), None) is None:
+                raise _nothing_under(paths) from None
+            store = KnowledgeBase.open(settings.kb, settings=settings)
+        else:
+            _check_paths(paths or (), store.documents() if sync else ())
         shared: dict[str, Any] = {
             "on_progress": on_progress,
             "stop": stop,
@@ -116,7 +135,47 @@ def index(
         streams.out_json(report_json(report))
     else:
         _render(report, quiet=quiet)
+    if paths and not report.stopped and not report.gone and not _counts(report):
+        raise _nothing_under(paths)
     raise typer.Exit(_exit_code(report))
+
+
+def _check_paths(paths: "Sequence[Path]", indexed: "Sequence[DocumentInfo]") -> None:
+    """Raise NothingToRead if not one of `paths` can be read, nor holds something `indexed`."""
+    problems = {path: _problem(path) for path in paths}
+    if not all(problems.values()):
+        return
+    for path in paths:
+        place = Path(os.path.abspath(path)).as_posix()  # noqa: PTH100 - links keep their names
+        if any(one.uri == place or one.uri.startswith(f"{place}/") for one in indexed):
+            return
+    if paths:
+        told = ", ".join(f"{path} ({problem})" for path, problem in problems.items())
+        raise NothingToRead(f"Nothing can be read at {told}; check the path.")
+
+
+def _problem(path: Path) -> str:
+    """Why `path` cannot be read; empty if it can."""
+    try:
+        if path.is_dir():
+            os.scandir(path).close()
+        elif path.is_file():
+            path.open("rb").close()
+        else:
+            path.stat()
+    except FileNotFoundError:
+        return "there is no such file or folder"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _nothing_under(paths: "Sequence[Path]") -> NothingToRead:
+    names = ", ".join(map(str, paths))
+    return NothingToRead(
+        f"There is nothing to read under {names}; name another path, or see what is left out by "
+        "`--exclude`, index.exclude and .gitignore."
+    )
 
 
 def _in_a_thread(work: "Callable[[], IndexReport]") -> "IndexReport":
@@ -175,19 +234,46 @@ def report_json(report: "IndexReport") -> dict[str, Any]:
 def _render(report: "IndexReport", *, quiet: bool) -> None:
     _name_each("failed", report.failed)
     _name_each("empty", report.empty)
-    _name_each("unsupported", report.unsupported)
-    _name_each("warning", report.warnings)
-    _first_of([f"gone: {uri}" for uri in report.gone])
-    if report.gone:
-        streams.say("Those files are no longer on disk; --sync removes them here too.")
+    _name_unsupported([one for one in report.unsupported if one.explicit or not quiet])
     if not quiet:
+        _name_each("warning", report.warnings)
+        _first_of([f"gone: {path_from_here(uri)}" for uri in report.gone])
+        if report.gone:
+            streams.say("Those files are no longer on disk; --sync removes them here too.")
         streams.out(_summary(report))
     if report.stopped:
         streams.say("Stopped. Run the same command again to continue.")
 
 
 def _name_each(word: str, documents: "tuple[DocumentOutcome, ...]") -> None:
-    _first_of([f"{word}: {one.uri}: {one.reason}".removesuffix(": ") for one in documents])
+    _first_of(
+        [
+            f"{word}: {path_from_here(one.uri)}: {streams.one_line(one.reason)}".removesuffix(": ")
+            for one in documents
+        ]
+    )
+
+
+def _name_unsupported(documents: "list[DocumentOutcome]") -> None:
+    """One line for all files of a suffix, and once what is supported."""
+    from agentic_rag.documents.file_types import supported_types
+
+    by_kind: dict[str, list[str]] = {}
+    for one in documents:
+        name, _, supported = one.reason.partition(SUPPORTED)
+        kind = Path(one.uri).suffix.lower() if supported and name.startswith("'.") else ""
+        by_kind.setdefault(kind or streams.one_line(name.removesuffix(", which is")), []).append(
+            path_from_here(one.uri)
+        )
+    lines = []
+    for kind, names in by_kind.items():
+        shown = ", ".join(names[:NAMES_OF_A_KIND])
+        more = f" and {len(names) - NAMES_OF_A_KIND:,} more" if len(names) > NAMES_OF_A_KIND else ""
+        what = streams.counted(len(names), f"{kind} file") if kind.startswith(".") else kind
+        lines.append(f"unsupported: {what}: {shown}{more}")
+    _first_of(lines)
+    if any(SUPPORTED in one.reason for one in documents):
+        streams.say(f"Supported are {supported_types()}.")
 
 
 def _first_of(lines: list[str]) -> None:
@@ -197,11 +283,14 @@ def _first_of(lines: list[str]) -> None:
         streams.say(f"… and {len(lines) - LINES_OF_A_KIND:,} more; --json lists them all.")
 
 
+def _counts(report: "IndexReport") -> list[str]:
+    return [f"{len(getattr(report, o)):,} {o}" for o in OUTCOMES if getattr(report, o)]
+
+
 def _summary(report: "IndexReport") -> str:
-    counts = [f"{len(getattr(report, o)):,} {o}" for o in OUTCOMES if getattr(report, o)]
-    documents = ", ".join(counts) or "nothing to do"
+    documents = ", ".join(_counts(report)) or "nothing to do"
     if report.sentences_embedded:
-        embedded = f"{report.sentences_embedded:,} sentences embedded"
+        embedded = f"{streams.counted(report.sentences_embedded, 'sentence')} embedded"
     else:
         embedded = "nothing embedded"
     if report.sentences_reused:

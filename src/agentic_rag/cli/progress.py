@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentic_rag.knowledge_base import Progress
 
 SECONDS_BETWEEN_LINES = 3.0
+FORETOLD = 0.05  # of the whole; before that, the speed says little
 STAGES = {
     "scan": "finding files",
     "parse": "reading",
@@ -39,15 +40,21 @@ def shown(*, quiet: bool) -> Iterator[Report]:
 
 @contextmanager
 def _bars() -> Iterator[Report]:
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            begun = can_be_foretold(task.completed, task.total)
+            return super().render(task) if begun else Text("")
 
     bars = Bars(
         TextColumn("{task.description:<13}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[count]}", markup=False),
         TextColumn("{task.fields[rate]}", markup=False, style="dim"),
-        TimeRemainingColumn(),
+        TimeLeft(),
         TextColumn("{task.fields[detail]}", markup=False, style="dim"),
         console=streams.error_console(),
         transient=True,
@@ -89,7 +96,7 @@ def _lines() -> Report:
         if progress.done and now > start:
             rate = progress.done / (now - start)
             line += f", {_rate(rate)}"
-            if progress.total:
+            if progress.total and can_be_foretold(progress.done, progress.total):
                 line += f", {(progress.total - progress.done) / rate:,.0f} s left"
         streams.say(line)
 
@@ -97,8 +104,18 @@ def _lines() -> Report:
 
 
 def _count(progress: "Progress") -> str:
-    of = f"/{progress.total:,}" if progress.total is not None else ""
+    if progress.total is None:
+        of = ""
+    elif progress.unit == "sentences":  # those of files not yet read are guessed
+        of = f" of about {progress.total:,}"
+    else:
+        of = f"/{progress.total:,}"
     return f"{progress.done:,}{of} {progress.unit}"
+
+
+def can_be_foretold(done: float, total: float | None) -> bool:
+    """Whether enough is done for a guess at the time left."""
+    return bool(total) and done >= FORETOLD * (total or 0)
 
 
 def _rate(a_second: float) -> str:

@@ -46,7 +46,10 @@ def cli_page() -> str:
         "`--json` prints one JSON object. [Exit codes](#exit-codes) tell scripts what "
         "happened.\n",
     ]
-    parts += ["## Options of arag itself\n", _parameters(root.get_params(typer.Context(root, **root.context_settings)))]
+    parts += [
+        "## Options of arag itself\n",
+        _parameters(root.get_params(typer.Context(root, **root.context_settings))),
+    ]
     parts += _command("arag", root, level=2)
     parts += ["## Exit codes\n", "| code | meaning |\n|---|---|"]
     parts += [f"| {code} | {_cell(text)} |" for code, text in exit_codes.MEANINGS.items()]
@@ -79,7 +82,7 @@ def _parameters(parameters: list[Any]) -> str:
         if parameter.param_type_name == "argument":
             name = f"`{parameter.metavar or parameter.name.upper()}`"
         else:
-            name = ", ".join(f"`{form}`" for form in parameter.opts)
+            name = ", ".join(f"`{form}`" for form in sorted(parameter.opts, key=len))
             if not getattr(parameter, "is_flag", False):
                 name += f" `{parameter.metavar or parameter.name.upper()}`"
         text = parameter.help or ""
