@@ -3,8 +3,9 @@
 The lowered texts are in memory. Which chunks contain a keyword is one scan by polars. Counting
 every occurrence of a frequent keyword would take ten times as long, so chunks are counted in
 the order of an upper bound, and counting ends when no bound left can reach the k-th score. The
-bound: an occurrence of k needs each of k's byte pairs, so no chunk holds k more often than its
-rarest pair; pair counts are kept in 256 hashed buckets a chunk, where collisions only raise it.
+bound: an occurrence of k needs each of k's byte trigrams (or pair, or byte), so no chunk holds k
+more often than its rarest one. Their counts are kept in a count-min sketch a chunk (Cormode and
+Muthukrishnan 2005): two rows of 256 buckets, where collisions only raise a count.
 """
 
 import re
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
-_BUCKETS = 256
+_BUCKET_BITS = 8
+_BUCKETS = 1 << _BUCKET_BITS
+_HASHES = (2654435761, 2246822519)  # odd multipliers, one a row of the sketch
+_LONGEST_GRAM = 3  # bytes
 _UNBOUNDED = 255  # a bucket holds one byte; full, it says nothing
 _BLOCK = 256  # chunks counted between two looks at the bound
 _ORDERED = 2048  # candidates put in order before all of them are
@@ -118,8 +122,13 @@ class KeywordIndex:
         bounds = self._bound(rows, weighted)
         best: list[tuple[float, int, int]] = []  # (-score, key, row), ascending
         for block in _by_bound(bounds):
-            if len(best) == top_k and bounds[block[0]] < -best[-1][0]:
-                break
+            if len(best) == top_k:
+                # A row that can only draw level counts if it comes first in reading order.
+                least, last = -best[-1][0], best[-1][1]
+                if bounds[block[0]] < least:
+                    break
+                level = bounds[block] == least
+                block = block[(bounds[block] > least) | (level & (self.keys[rows[block]] < last))]
             block_rows = rows[block]
             for row, text in zip(block_rows, self.texts.gather(block_rows), strict=True):
                 score = sum(weight * count(text, k) for k, weight in weighted.items())
@@ -135,21 +144,21 @@ class KeywordIndex:
             return total + np.iinfo(np.int64).max // 2
         for keyword, weight in weighted.items():
             data = np.frombuffer(keyword.encode(), dtype=np.uint8)
-            width = min(2, len(data))
+            width = min(_LONGEST_GRAM, len(data))
             table = self._ngram_counts(width)
-            needed = Counter(_buckets(data, width).tolist())
             most = np.full(len(rows), np.iinfo(np.int32).max, dtype=np.int64)
-            for bucket, times in needed.items():
-                held = table[bucket][rows].astype(np.int64)
-                held[held == _UNBOUNDED] = np.iinfo(np.int32).max
-                most = np.minimum(most, held // times)
+            for sketch_row in range(len(_HASHES)):
+                for bucket, times in Counter(_buckets(data, width, sketch_row).tolist()).items():
+                    held = table[bucket][rows].astype(np.int64)
+                    held[held == _UNBOUNDED] = np.iinfo(np.int32).max
+                    most = np.minimum(most, held // times)
             total += most * weight
         return total
 
     def _ngram_counts(self, width: int) -> NDArray[np.uint8]:
         with self._lock:
             if width not in self._bounds:
-                empty = np.empty((_BUCKETS, 0), np.uint8)
+                empty = np.empty((len(_HASHES) * _BUCKETS, 0), np.uint8)
                 parts = [_ngram_counts(piece, width) for piece in self.pieces]
                 self._bounds[width] = np.concatenate([empty, *parts], axis=1)
             return self._bounds[width]
@@ -166,9 +175,13 @@ def _by_bound(bounds: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
             yield order[start : start + _BLOCK]
 
 
-def _buckets(data: NDArray[np.uint8], width: int) -> NDArray[np.int32]:
-    values = data.astype(np.int32)
-    return values if width == 1 else (values[:-1] * 31 + values[1:]) & (_BUCKETS - 1)
+def _buckets(data: NDArray[np.uint8], width: int, sketch_row: int) -> NDArray[np.int64]:
+    """The bucket of each n-gram of bytes in a row of the sketch (multiplicative hash)."""
+    values = np.zeros(max(0, len(data) - width + 1), dtype=np.uint32)
+    for offset in range(width):
+        values = (values << np.uint32(8)) | data[offset : offset + len(values)]
+    hashed = (values * np.uint32(_HASHES[sketch_row])) >> np.uint32(32 - _BUCKET_BITS)
+    return hashed.astype(np.int64) + sketch_row * _BUCKETS
 
 
 def _ngram_counts(piece: TextPiece, width: int) -> NDArray[np.uint8]:
@@ -179,17 +192,19 @@ def _ngram_counts(piece: TextPiece, width: int) -> NDArray[np.uint8]:
     if width in piece.ngram_counts:
         return piece.ngram_counts[width]
     texts = piece.lowered
-    table = np.zeros((_BUCKETS, len(texts)), dtype=np.uint8)
+    size = len(_HASHES) * _BUCKETS
+    table = np.zeros((size, len(texts)), dtype=np.uint8)
     for start in range(0, len(texts), _ROWS_AT_ONCE):
         encoded = [text.encode() for text in texts[start : start + _ROWS_AT_ONCE]]
         data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         rows = np.repeat(np.arange(len(encoded), dtype=np.int64), [len(e) for e in encoded])
-        # A pair over two texts counts for the first, which can only raise its bound.
-        buckets = _buckets(data, width)
-        flat = rows[: len(buckets)] * _BUCKETS + buckets
-        counts = np.bincount(flat, minlength=len(encoded) * _BUCKETS)
+        counts = np.zeros(len(encoded) * size, dtype=np.int64)
+        for sketch_row in range(len(_HASHES)):
+            # One that lies over two texts counts for the first, which can only raise its bound.
+            buckets = _buckets(data, width, sketch_row)
+            counts += np.bincount(rows[: len(buckets)] * size + buckets, minlength=len(counts))
         table[:, start : start + len(encoded)] = np.minimum(
-            counts.reshape(len(encoded), _BUCKETS), _UNBOUNDED
+            counts.reshape(len(encoded), size), _UNBOUNDED
         ).T
     piece.ngram_counts[width] = table
     return table

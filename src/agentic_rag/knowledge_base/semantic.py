@@ -52,7 +52,12 @@ class SentenceScores:
 
     def threshold(self, top: int) -> float:
         """The score of the `top`-th best sentence of all."""
-        scores = np.concatenate([np.empty(0, np.float32), *self._sentences])
+        # So many chunks have a sentence from here up; only those need to be put in order.
+        few = min(top, len(self.chunks))
+        floor = np.partition(self.chunks, -few)[-few] if few else _NONE
+        scores = np.concatenate(
+            [np.empty(0, np.float32), *(s[s >= floor] for s in self._sentences)]
+        )
         top = min(top, len(scores))
         return float(np.partition(scores, -top)[-top]) if top else float("inf")
 
