@@ -33,7 +33,9 @@ class ChatModel:
     Pydantic AI model for the length of a question and closes its connections after. `cost` is
     0.0 where the model runs on this machine and None where the price list decides.
     `passage_tokens` (o200k) and `most_passages` cap what a prompt may hold, `max_output_tokens`
-    (the model's own) the reply. `hint`: what would give a better model.
+    (the model's own) the reply, and `context_tokens` (about) all of a request, where that is
+    known to be little. `tools`: it is taken to be able to call tools. `hint`: what would give a
+    better model.
     """
 
     name: str
@@ -45,6 +47,8 @@ class ChatModel:
     max_output_tokens: int | None = None
     cost: float | None = None
     hint: str = ""
+    tools: bool = False
+    context_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ _KEY_OF = {hosted.prefix: hosted for hosted in _HOSTED} | {
 
 # Ollama cuts a prompt past its default context of 4,096 tokens without a word.
 _OLLAMA_PASSAGES = 2500  # o200k tokens
+_OLLAMA_CONTEXT = 4096
 
 _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
@@ -113,7 +118,9 @@ def given_model(model: "Model") -> ChatModel:
         async with model:
             yield model
 
-    return ChatModel(f"{model.system}:{model.model_name}", "The caller gave this model.", connect)
+    name = f"{model.system}:{model.model_name}"
+    tools = bool(model.profile.get("supports_tools", True))
+    return ChatModel(name, "The caller gave this model.", connect, tools=tools)
 
 
 def _at_hand(env: Mapping[str, str]) -> ChatModel:
@@ -238,12 +245,18 @@ def _builder(
 
 
 def _built(name: str, why: str, build: Build) -> ChatModel:
-    return ChatModel(name, why, connect.connector(name, build))
+    return ChatModel(name, why, connect.connector(name, build), tools=True)
 
 
 def _ollama(model: str, base: str, why: str) -> ChatModel:
     made = _built(f"ollama:{model}", why, lambda: connect.ollama(model, base))
-    return replace(made, passage_tokens=_OLLAMA_PASSAGES, cost=0.0)
+    return replace(
+        made,
+        passage_tokens=_OLLAMA_PASSAGES,
+        cost=0.0,
+        tools=ollama.calls_tools(base, model),
+        context_tokens=_OLLAMA_CONTEXT,
+    )
 
 
 def _embedded_asked_for(env: Mapping[str, str]) -> ChatModel:
