@@ -1,6 +1,6 @@
 """From the last text, or the lack of one, to the answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,10 +46,13 @@ class Ending:
         )
 
 
-def model_answer(
-    ending: Ending, draft: "Draft", turn: "ModelTurn", fallback: "Sequence[Hit]"
-) -> Iterator[Event]:
-    """The model's text as the answer; `fallback` are passages for one that cites none."""
+async def model_answer(
+    ending: Ending,
+    draft: "Draft",
+    turn: "ModelTurn",
+    fallback: "Callable[[], Awaitable[Sequence[Hit]]]",
+) -> AsyncGenerator[Event, None]:
+    """The model's text as the answer; `fallback` gives passages for one that cites none."""
     if shown := draft.finish():
         yield AnswerDelta(text=shown)
     if turn.cut_off:
@@ -68,7 +71,7 @@ def model_answer(
     text, citations = cited.text, cited.citations
     not_found = says_not_found(text)
     if not citations and not not_found:  # every answer carries sources
-        listed = list_passages(say("unmatched", ending.question.text), fallback)
+        listed = list_passages(say("unmatched", ending.question.text), await fallback())
         yield AnswerDelta(text=f"\n\n{listed.text}")
         text, citations = f"{text}\n\n{listed.text}", listed.citations
     if cited.removed:

@@ -130,9 +130,10 @@ async def _ask(
 async def _ended(state: State, draft: Draft, limit: Limit | None) -> AsyncGenerator[Event, None]:
     turn = state.last
     if turn is not None and turn.text:
-        fallback = await state.evidence()
-        for event in model_answer(state.ending(limit), draft, turn, fallback):
-            yield event
+        ended = model_answer(state.ending(limit), draft, turn, state.evidence)
+        async with aclosing(ended) as events:
+            async for event in events:
+                yield event
         return
     for event in _no_answer(state, draft):
         yield event

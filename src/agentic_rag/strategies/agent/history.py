@@ -37,7 +37,11 @@ class History:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        self.tokens = _FRAME + count_tokens(self.instructions) + count_tokens(as_json(self.tools, indent=None))
+        self.tokens = (
+            _FRAME
+            + count_tokens(self.instructions)
+            + count_tokens(as_json(self.tools, indent=None))
+        )
 
     def add_user(self, text: str) -> None:
         """Add a message of the user."""

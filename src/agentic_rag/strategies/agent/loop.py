@@ -101,9 +101,10 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
             state.history.add_turn(turn.response)
             state.remind("cut_off_thinking" if turn.unclosed else "empty_reply")
         elif state.tools.tracker.results or state.cites_earlier(turn.text):
-            fallback = await state.evidence()
-            for event in model_answer(state.ending(None), draft, turn, fallback):
-                yield event
+            ended = model_answer(state.ending(None), draft, turn, state.evidence)
+            async with aclosing(ended) as events:
+                async for event in events:
+                    yield event
             return
         else:  # an answer from memory
             for event in put_aside(draft, turn, state.step):

@@ -63,10 +63,7 @@ class State:
 
     async def evidence(self) -> Sequence[Hit]:
         """The best of what was shown; where that is nothing, what one search finds."""
-        hits: Sequence[Hit] = self.tools.tracker.hits()
-        if not hits:
-            hits = await asyncio.to_thread(self.tools.best, self.asked)
-        return hits[: self.question.settings.answer.passages]
+        return await asyncio.to_thread(self.tools.best, self.asked)
 
     def ending(self, limit: Limit | None) -> Ending:
         """What an answer needs besides its text."""

@@ -6,7 +6,7 @@ A call never raises: what goes wrong is told to the model in the result.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from agentic_rag.strategies.agent.arguments import (
 from agentic_rag.strategies.agent.display import Page, listed, show_chunks, show_hits
 from agentic_rag.strategies.agent.prompts import Language, described, note
 from agentic_rag.strategies.agent.tracker import Search, Tracker, as_hit
-from agentic_rag.strategies.support import names_met
+from agentic_rag.strategies.support import Support, names_met
 from agentic_rag.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -142,10 +142,28 @@ class Retrieval:
             self.tracker.tokens[tool] += tokens
             return Result(text, hits, tokens)
 
-    def best(self, question: str) -> "tuple[Hit, ...]":
-        """What one hybrid search finds, where nothing has been shown yet."""
-        top_k = self._settings.answer.passages
-        return self._snapshot.hybrid_search(question, top_k, where=self._where).hits
+    def best(self, question: str) -> "list[Hit]":
+        """The best of what was shown, for a reader: what the model asked to read first, the rest
+        as a hybrid search ranks it, each with the sentences that fit the question. Where nothing
+        was shown, what that search finds."""
+        most = self._settings.answer.passages
+        shown = self.tracker.passages()
+        pool = self._settings.search.pool if shown else most
+        found = self._snapshot.hybrid_search(question, pool, where=self._where).hits
+        if not shown:
+            return list(found)
+        rank = {hit.chunk_id: place for place, hit in enumerate(found)}
+        chosen = self.tracker.chosen
+        order = sorted(
+            self.tracker.hits(),
+            key=lambda hit: (hit.chunk_id not in chosen, rank.get(hit.chunk_id, pool)),
+        )
+        support = Support(shown)
+        passages = {passage.chunk_id: passage for passage in shown}
+        return [
+            replace(hit, snippet=support.snippet(passages[hit.chunk_id], [question]))
+            for hit in order[:most]
+        ]
 
     # -- searching
 
@@ -222,13 +240,9 @@ class Retrieval:
         for given, nearest in found.unknown.items():
             name = "unknown_id" if nearest else "no_such_id"
             page.remark(self._note(name, id=given, nearest=nearest))
+        self.tracker.chosen.update(chunk.chunk_id for chunk in found.chunks)
         shown = show_chunks(page, found.chunks, self.tracker, self._settings.agent, self.language)
         return tuple(as_hit(chunk) for chunk in shown)
 
     def _note(self, name: str, /, **values: object) -> str:
         return note(name, self.language, **values)
-
-
-def most_of(hits: "Sequence[Hit]", settings: "Settings") -> "Sequence[Hit]":
-    """As many of `hits` as an answer of mere passages lists."""
-    return hits[: settings.answer.passages]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agentic_rag.knowledge_base.records import Hit
 from agentic_rag.strategies.agent.arguments import KeywordSearch, SemanticSearch
 from agentic_rag.strategies.support import Passage
+from agentic_rag.text.chunking import PATH_SEPARATOR
 from agentic_rag.text.words import words
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Tracker:
     read: dict[str, int] = field(default_factory=dict)  # id -> the result it was shown whole in
     read_to: dict[str, int] = field(default_factory=dict)  # id -> where a cut text goes on
     shown: dict[str, Shown] = field(default_factory=dict)
+    chosen: set[str] = field(default_factory=set)  # ids that the model asked to read
     tokens: Counter[str] = field(default_factory=Counter)  # by tool
     _sentences: dict[tuple[str, str], int] = field(default_factory=dict)
     _bodies: dict[str, str] = field(default_factory=dict)  # hash of a text -> id shown whole
@@ -144,23 +146,30 @@ class Tracker:
     # -- what came of it
 
     def passages(self) -> list[Passage]:
-        """All that was shown, a passage a chunk: those read first, in the order of reading."""
+        """All that was shown, a passage a chunk: first those that the model asked to read, then
+        others shown whole, then those of which it saw sentences."""
         return [shown.passage for shown in self._best_first()]
 
     def hits(self) -> list[Hit]:
-        """The same as hits, for a reader."""
+        """The same as hits."""
         return [shown.hit for shown in self._best_first()]
 
     def _best_first(self) -> list[Shown]:
-        return sorted(self.shown.values(), key=lambda shown: not shown.text)
+        return sorted(
+            self.shown.values(), key=lambda s: (s.hit.chunk_id not in self.chosen, not s.text)
+        )
 
 
 def body(chunk: "Chunk") -> str:
-    """A chunk's text without a first line that only repeats its title and section."""
-    first, _, rest = chunk.text.partition("\n")
-    names = {chunk.title, *chunk.section.split(" › ")}
-    repeats = all(part in names for part in first.split(" › "))
-    return rest if repeats and rest.strip() else chunk.text
+    """A chunk's text without first lines that only repeat its title and section."""
+    names = {chunk.title, *chunk.section.split(PATH_SEPARATOR)}
+    text = chunk.text
+    while True:
+        first, _, rest = text.lstrip().partition("\n")
+        line = first.strip("#=*- \t")
+        if not rest.strip() or not all(part in names for part in line.split(PATH_SEPARATOR)):
+            return text
+        text = rest
 
 
 def body_hash(chunk: "Chunk") -> str:
