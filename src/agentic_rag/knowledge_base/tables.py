@@ -247,6 +247,10 @@ class Writer:
         self.table("chunks").optimize.optimize_indices()
         return True
 
+    def remake_word_index(self) -> None:
+        """Make the word index anew, over all rows."""
+        _create_word_index(self.table("chunks"))
+
     def compact(self, *, at_least: int = _SMALL_FRAGMENTS) -> bool:
         """Join small files, in tables that have more than `at_least` of them."""
         done = False
