@@ -24,6 +24,7 @@ _LEAST_PART = 100  # o200k tokens; less of a chunk is not worth a line
 _TAG = re.compile(r"<(?=\s*/?\s*documents?\b)", re.IGNORECASE)
 _TURN = re.compile(r"<(?=[|｜])")
 _FALSE_LABEL = re.compile(r"^(\s*)\[(\d+-\d+)\]", re.MULTILINE)
+_STOP = re.compile(r"[.!?]\s|[。！？；\n]")
 _MOST_IDS = 20  # named in one line
 
 
@@ -158,7 +159,7 @@ def show_chunks(
         if page.left_out or room < _LEAST_PART:
             page.left_out.append(chunk.chunk_id)
             continue
-        part = prefix_of_tokens(text, room)
+        part = _to_sentence_end(prefix_of_tokens(text, room))
         end = offset + len(part)
         more = count_tokens(chunk.text[end:])
         cut = note("cut", language, count=f"{more:,}", id=chunk.chunk_id)
@@ -167,6 +168,12 @@ def show_chunks(
         tracker.note_part(chunk, end)
         shown.append(chunk)
     return shown
+
+
+def _to_sentence_end(text: str) -> str:
+    """The text up to the last stop of its second half, where there is one."""
+    stops = [m.end() for m in _STOP.finditer(text, len(text) // 2)]
+    return text[: stops[-1]] if stops else text
 
 
 def escaped(text: str) -> str:
