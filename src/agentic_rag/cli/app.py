@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from agentic_rag.cli import ask, documents, exit_codes, index, models, search, streams, upkeep
+from agentic_rag.cli import (
+    ask,
+    chat,
+    doctor,
+    documents,
+    exit_codes,
+    index,
+    models,
+    search,
+    streams,
+    trace,
+    upkeep,
+)
 from agentic_rag.errors import AragError
 
 
@@ -84,6 +96,8 @@ def arag(
 # The order here is the order in the help text.
 app.command()(index.index)
 app.command()(ask.ask)
+app.command()(chat.chat)
+app.command()(trace.trace)
 app.command()(search.search)
 app.command()(search.read)
 app.command("list")(documents.list_documents)
@@ -91,4 +105,5 @@ app.command()(documents.show)
 app.command()(documents.remove)
 app.command()(upkeep.status)
 app.command()(upkeep.compact)
+app.command()(doctor.doctor)
 app.add_typer(models.app, name="models")
