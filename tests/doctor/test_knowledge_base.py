@@ -1,6 +1,7 @@
 """Each thing that can be wrong with a knowledge base is found by its name, and cured."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from agentic_rag.doctor.records import Finding
 from agentic_rag.knowledge_base import EmbeddingModelMismatch, KnowledgeBase, tables
 from agentic_rag.knowledge_base.lock import writer_lock
 from tests.doctor import damage
-from tests.knowledge_base.test_crashes import write_documents
+from tests.knowledge_base.test_crashes import steps, write_documents, writer
 from tests.knowledge_base.whole import assert_searchable, assert_whole, opened
 
 
@@ -269,3 +270,22 @@ def test_what_cannot_be_read_at_all_is_one_finding_that_names_the_backup(
 
 def test_a_folder_without_a_knowledge_base_has_no_findings(tmp_path: Path) -> None:
     assert check_knowledge_base(tmp_path) == []
+
+
+def test_a_crash_at_any_step_leaves_nothing_but_what_the_next_writer_puts_aside(
+    tmp_path: Path,
+) -> None:
+    docs, start = tmp_path / "docs", tmp_path / "start"
+    write_documents(docs, 3, 2)
+    opened(start).add(docs)
+    write_documents(docs, 4, 3, "second")
+    count = steps("add", shutil.copytree(start, tmp_path / "counted"), docs)
+    codes = set()
+    for step in range(1, count + 1):
+        directory = shutil.copytree(start, tmp_path / f"kb{step}")
+        writer("add", directory, docs, step).communicate(timeout=120)
+        codes |= {finding.code for finding in check_knowledge_base(directory)}
+        opened(directory).add(docs)
+        assert check_knowledge_base(directory) == []
+    assert codes <= {"tables_past_head", "unindexed_rows"}
+    assert "tables_past_head" in codes

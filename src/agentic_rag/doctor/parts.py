@@ -78,7 +78,9 @@ def _knowledge_base(settings: "Settings") -> Part:
     except Exception as error:  # whatever is wrong with it, the other parts are still looked at
         return Part(name, value, works=False, detail=_said(error), cure=_cure_of(error))
     counts = {status: sum(d.status == status for d in documents) for status in ("failed", "empty")}
-    told = [f"{len(documents):,} documents, {sum(d.chunks for d in documents):,} chunks"]
+    chunks = sum(d.chunks for d in documents)
+    plural = "" if len(documents) == 1 else "s"
+    told = [f"{len(documents):,} document{plural}, {chunks:,} chunks"]
     told += [f"{count} {status}" for status, count in counts.items() if count]
     return Part(name, value, works=True, detail=", ".join(told), seconds=time.monotonic() - began)
 
