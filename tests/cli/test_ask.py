@@ -164,6 +164,31 @@ def test_a_stopped_question_leaves_a_trace_and_is_json_too(indexed: Path, tmp_pa
     assert "stopped before an answer" in run_arag(indexed, "trace", file).out
 
 
+def test_ctrl_c_while_the_agent_waits_for_its_model_prints_what_its_searches_found(
+    indexed: Path,
+) -> None:
+    with playing(AgentModel(hang_in=1)) as model:
+        running = subprocess.Popen(
+            [*ARAG, "ask", QUESTION],
+            cwd=indexed,
+            env={**os.environ, "ARAG_BASE_URL": model.address, "ARAG_MODEL": "any"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert model.hanging.wait(60)
+        running.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out, err = running.communicate(timeout=30)
+        took = time.monotonic() - began
+
+    assert running.returncode == 130
+    assert took < 2
+    assert out.startswith("Found until then\n1. [")
+    assert "The second one was replaced in 2019." in out
+    assert err.endswith("Stopped.\n")
+
+
 def test_each_step_of_the_agent_is_shown_as_it_happens(ask_indexed: Arag) -> None:
     with playing(AgentModel()) as model:
         ran = ask_indexed("ask", QUESTION, ARAG_BASE_URL=model.address, ARAG_MODEL="any")

@@ -12,7 +12,6 @@ from agentic_rag.cli.app import app
 from agentic_rag.errors import AragError
 from tests.cli.running import Arag, start_arag
 
-
 COMMANDS = (
     *("index", "ask", "chat", "trace", "search", "read"),
     *("list", "show", "remove", "status", "compact", "doctor"),
