@@ -233,6 +233,20 @@ def test_show_prompt_prints_what_is_sent_and_asks_nothing(ask_indexed: Arag) -> 
         assert message["content"] in shown.out
 
 
+def test_a_fault_of_our_own_is_told_as_one_after_what_was_found(
+    ask_indexed: Arag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("agentic_rag.strategies.naive.list_passages", broken)
+    ran = ask_indexed("ask", QUESTION, "--model", "none")
+
+    assert ran.code == 70
+    assert "ZeroDivisionError: oh" in ran.err
+    assert ran.out.startswith("Found until then\n1. [")
+
+
 def test_a_model_without_tools_ends_in_an_error_that_names_what_works(ask_indexed: Arag) -> None:
     with playing(AgentModel(refuses_tools=True)) as model:
         ran = ask_indexed("ask", QUESTION, ARAG_BASE_URL=model.address, ARAG_MODEL="any")

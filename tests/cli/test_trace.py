@@ -52,6 +52,22 @@ def test_a_trace_of_the_agent_shows_each_call_and_in_full_what_came_back(
     assert ask_indexed("trace", file, "--json").json["question"] == QUESTION
 
 
+def test_a_question_that_failed_leaves_a_trace_that_says_why(
+    ask_indexed: Arag, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.json"
+    with playing(AgentModel(refuses_tools=True)) as model:
+        asked = ask_indexed(
+            "ask", QUESTION, "--trace", file, ARAG_BASE_URL=model.address, ARAG_MODEL="any"
+        )
+
+    ran = ask_indexed("trace", file)
+
+    assert asked.code == 1
+    assert "error: The model any cannot call tools" in ran.out
+    assert "stopped before an answer; agent, openai:any" in ran.out
+
+
 def test_what_ask_printed_as_json_can_be_piped_in(ask_indexed: Arag, indexed: Path) -> None:
     printed = ask_indexed("ask", QUESTION, "--model", "none", "--json").out
 
@@ -92,3 +108,14 @@ def test_a_trace_that_cannot_be_written_is_told_before_the_question_is_asked(
     assert ran.code == 1
     assert "nowhere/trace.json" in ran.err
     assert model.requests == []
+
+
+def test_a_question_that_is_not_taken_leaves_no_empty_trace(
+    ask_indexed: Arag, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.json"
+
+    ran = ask_indexed("ask", QUESTION, "--strategy", "magic", "--trace", file)
+
+    assert ran.code == 1
+    assert not file.exists()

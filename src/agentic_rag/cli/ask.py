@@ -102,6 +102,8 @@ def ask(
     answer = outcome.answer
     if answer is None:
         end(outcome)
+        if outcome.fault is not None:
+            raise outcome.fault
         raise typer.Exit(exit_codes.INTERRUPTED if outcome.stopped else exit_codes.ERROR)
     asker.close()
     if trace is not None:
@@ -133,7 +135,8 @@ def _end_without_answer(
     elif not as_json:
         answers.print_found(outcome.so_far, text_is_shown=shown)
     sys.stdout.flush()
-    streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
+    if outcome.fault is None:
+        streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
 
 
 def _print_prompt(store: "KnowledgeBase", question: str, settings: "Settings") -> None:
@@ -144,8 +147,11 @@ def _print_prompt(store: "KnowledgeBase", question: str, settings: "Settings") -
 
 def _check_writable(path: Path) -> None:
     """Find out before a question is paid for; raises what the system says."""
+    is_new = not path.exists()
     with path.open("a", encoding="utf-8"):
         pass
+    if is_new:
+        path.unlink()
 
 
 def _write_trace(path: Path, text: str) -> None:

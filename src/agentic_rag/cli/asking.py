@@ -77,12 +77,16 @@ class SoFar:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a question ended: with an answer, with an error, or stopped by Ctrl-C."""
+    """How a question ended: with an answer, with an error, or stopped by Ctrl-C.
+
+    `fault` is an error of this program's own, to be raised when what was found has been shown.
+    """
 
     so_far: SoFar
     answer: "Answer | None" = None
     error: str = ""
     stopped: bool = False
+    fault: Exception | None = None
 
 
 class Asker:
@@ -144,12 +148,18 @@ class Asker:
 async def _until_the_end(
     events: "AsyncGenerator[Event, None]", show: "Callable[[Event], None]", so_far: SoFar
 ) -> Outcome:
-    async with aclosing(events):
-        async for event in events:
-            so_far.take(event)
-            show(event)
-            if event.type == "run_finished":
-                return Outcome(so_far, answer=event.answer)
-            if event.type == "run_failed":
-                return Outcome(so_far, error=event.error)
-    return Outcome(so_far, error="The question ended without an answer; please report it.")
+    error = "The question ended without an answer; please report it."
+    try:
+        async with aclosing(events):
+            async for event in events:
+                so_far.take(event)
+                show(event)
+                if event.type == "run_finished":
+                    return Outcome(so_far, answer=event.answer)
+                if event.type == "run_failed":
+                    error = event.error
+    except Exception as fault:
+        if not so_far.events:  # the question was not even taken
+            raise
+        return Outcome(so_far, error=error, fault=fault)
+    return Outcome(so_far, error=error)

@@ -229,6 +229,8 @@ class _Conversation:
         screen.end_text()
         if not self._as_json:
             answers.print_found(outcome.so_far, text_is_shown=shown)
+        if outcome.fault is not None and os.environ.get("ARAG_DEBUG"):
+            raise outcome.fault
         streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
         self._failed |= not outcome.stopped
         return self._by_hand or not outcome.stopped

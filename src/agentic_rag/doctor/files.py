@@ -11,14 +11,15 @@ import numpy as np
 
 from agentic_rag.doctor.records import Finding
 from agentic_rag.knowledge_base.fragments import Derived, derived_files, keys_of, stem_of
-from agentic_rag.knowledge_base.head import Head
+from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer
 from agentic_rag.knowledge_base.tables import GRACE, NAMES, open_table, unindexed_rows
 
 
-def check_versions(directory: Path, head: Head) -> Iterator[Finding]:
+def check_versions(directory: Path) -> Iterator[Finding]:
     """Versions newer than the head's, where nobody is writing now."""
-    if writer(directory):
+    head = read_head(directory)  # a writer may have come and gone meanwhile
+    if head is None or writer(directory):
         return
     past = [
         f"{name} (version {newest}, committed {committed})"

@@ -55,7 +55,7 @@ def check_knowledge_base(directory: Path) -> list[Finding]:
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "rows": rows_and_vectors,
         "word index": lambda: check_word_index(chunks),
-        "versions": lambda: check_versions(directory, head),
+        "versions": lambda: check_versions(directory),
         "derived files": lambda: check_derived(directory, sentences),
     }
     found: list[Finding] = []
@@ -121,7 +121,8 @@ def repair(
             done.append("brought all rows into the word index")
         next_number = max([writer.head.next_number, *(number + 1 for number in known)])
         writer.commit(next_number=next_number)
-        for path in wrong_derived_files(kb.directory, writer.table("sentences")):
+        left = [Path(p) for f in findings if f.code == "derived_files_left" for p in f.files]
+        for path in [*wrong_derived_files(kb.directory, writer.table("sentences")), *left]:
             with suppress(OSError):
                 path.unlink()
                 done.append(f"deleted {path.name}")
