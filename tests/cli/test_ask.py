@@ -210,9 +210,11 @@ def test_the_limits_of_the_command_line_reach_the_agent(ask_indexed: Arag) -> No
     with playing(AgentModel()) as model:
         where = {"ARAG_BASE_URL": model.address, "ARAG_MODEL": "any", "ARAG_STRATEGY": "agent"}
         few = ask_indexed("ask", QUESTION, "--max-steps", "1", "--json", **where)
+        told = ask_indexed("ask", QUESTION, "--max-steps", "1", **where)
         ask_indexed("ask", QUESTION, "--effort", "low", **where | {"ARAG_MODEL": "gpt-5-mini"})
 
     assert few.json["status"] == "forced_by_steps"
+    assert "cut short at its last step (--max-steps)" in told.err
     assert model.requests[-1]["reasoning_effort"] == "low"
     for words in (("--max-steps", "0"), ("--budget", "0"), ("--cost", "-1")):
         assert ask_indexed("ask", QUESTION, *words).code == 2

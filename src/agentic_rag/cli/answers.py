@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from agentic_rag.strategies.events import Event
     from agentic_rag.strategies.trace import Usage
 
+_LIMITS = {
+    "forced_by_steps": "its last step (--max-steps)",
+    "forced_by_budget": "its limit of tokens (--budget)",
+    "forced_by_cost": "its limit of cost (--cost)",
+}
 _FOUND = 10  # passages shown of a question without an answer
 
 
@@ -167,7 +172,5 @@ def _cost(usage: "Usage") -> str:
 
 def limit_note(answer: "Answer") -> str:
     """A sentence on how an answer came to its end, where that was not the usual way."""
-    if answer.status.startswith("forced_by_"):
-        limit = answer.status.removeprefix("forced_by_")
-        return f"note: the search was cut short by its limit of {limit}; the answer may lack facts."
-    return ""
+    limit = _LIMITS.get(answer.status)
+    return f"note: the search was cut short at {limit}; the answer may lack facts." if limit else ""

@@ -115,9 +115,11 @@ def ask(
             streams.out(answer.text)
         answers.print_sources(answer)
         if not quiet:
+            if not sys.stdout.isatty():  # there the sources end in an empty line
+                streams.say("")
             if note := answers.limit_note(answer):
                 streams.say(note)
-            streams.say(f"\n{answers.summary(answer)}")
+            streams.say(answers.summary(answer))
     if answer.status == "model_failed":
         raise typer.Exit(exit_codes.SOME_FAILED)
 
