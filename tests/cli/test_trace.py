@@ -110,6 +110,17 @@ def test_a_trace_that_cannot_be_written_is_told_before_the_question_is_asked(
     assert model.requests == []
 
 
+def test_a_question_with_bytes_that_are_no_text_is_asked_and_saved(
+    ask_indexed: Arag, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.json"
+
+    ran = ask_indexed("ask", "second pump \udcff", "--model", "none", "--trace", file)
+
+    assert ran.code == 0, ran.err
+    assert ask_indexed("trace", file).out.startswith("Question: second pump ?\n")
+
+
 def test_a_question_that_is_not_taken_leaves_no_empty_trace(
     ask_indexed: Arag, tmp_path: Path
 ) -> None:

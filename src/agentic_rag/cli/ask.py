@@ -72,6 +72,8 @@ def ask(
     """
     if not question.strip():
         raise typer.BadParameter("The question is empty; ask something.")
+    # Bytes of the command line that are no text could not be sent or saved.
+    question = question.encode("utf-8", "replace").decode("utf-8")
     wanted = filter_for(path, where)
     settings = settings_for(
         ctx, kb, model=model, strategy=strategy, agent=limits(max_steps, budget, cost, effort)
