@@ -218,7 +218,7 @@ def _strategy(settings: "Settings", chat: "ChatModel | None") -> Part:
     elif chat is not None and chat.tools:
         value, why = "agent", "The chat model can call tools."
     else:
-        value, why = "naive", "The chat model cannot call tools."
+        value, why = "naive", "The chat model is not known to call tools."
     if value not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         return Part(
