@@ -1,4 +1,4 @@
-"""docs/agent.md: the lines for an agent of one's own run, and no point of the display is missing."""
+"""docs/agent.md: the lines for an agent of one's own run; no point of the display is missing."""
 
 import re
 from pathlib import Path

@@ -105,6 +105,16 @@ async def test_arguments_cut_at_the_output_limit_are_asked_for_again(
     assert "were cut off at the output limit" in script.requests[1]["messages"][3]["content"]
 
 
+async def test_an_answer_cut_at_the_output_limit_says_so(
+    kb: KnowledgeBase, bridge: str, streaming: bool
+) -> None:
+    with serving(SEARCH, Turn([f"Opened in 1932 [{bridge}] by"], finish="length")) as script:
+        answer = await asked(kb, script, streaming=streaming)
+
+    assert answer.status == "answered"
+    assert [notice.code for notice in answer.notices] == ["answer_cut_off"]
+
+
 @pytest.mark.parametrize(
     ("status", "message"),
     [
