@@ -81,7 +81,10 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
         if turn is None:
             if state.failure is not None and state.failure.too_long and state.passages():
                 limit = "tokens"
-                message = f"{state.failure} The answer is asked for with half of what was found."
+                message = (
+                    "What was said no longer fits the model's context; lower `agent.token_budget`. "
+                    "The answer is asked for with half of it."
+                )
                 yield Notice(level="warning", code="history_too_long", message=message)
                 break
             async with aclosing(model_failed(state, draft)) as events:
