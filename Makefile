@@ -24,7 +24,7 @@ $(DOCS_READY): $(READY)
 demo: $(READY)  ## index the documents in docs/ and ask them a question, offline
 	$(BIN)/arag models fetch
 	$(BIN)/arag index docs --kb .arag
-	$(BIN)/arag ask "How many candidates does each route of the hybrid search give?" --kb .arag
+	$(BIN)/arag ask "How many tokens does a chunk have?" --kb .arag
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -82,6 +82,13 @@ def _kept(directory: Path) -> KnowledgeBase:
     return KnowledgeBase.open(directory, settings=default_settings(), embedder=_EMBEDDER)
 
 
+def there_already(directory: Path) -> KnowledgeBase:
+    """A knowledge base that was built before."""
+    return KnowledgeBase.open(
+        directory, settings=default_settings(), embedder=_EMBEDDER, create=False
+    )
+
+
 def rankings(kb: KnowledgeBase) -> dict[str, Ask]:
     """Each way of searching by its name in the table."""
     snapshot = kb.snapshot()

@@ -75,6 +75,28 @@ class AnswerSettings(_Section):
     passage_tokens: int = Field(6000, ge=100)  # o200k tokens for all passages together
 
 
+Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class AgentSettings(_Section):
+    """How far the agent may go, and what it sees of what its tools find."""
+
+    max_steps: int = Field(15, ge=1)  # A-RAG
+    token_budget: int = Field(128_000, ge=1000)  # o200k tokens of one request; A-RAG
+    max_cost: float | None = Field(None, gt=0)  # US dollars a question
+    effort: Effort | None = None
+    calls_per_turn: int = Field(1, ge=1, le=20)  # A-RAG
+    streaming: bool = True
+    result_tokens: int = Field(5000, ge=200)  # o200k tokens of one tool result
+    short_chunk_tokens: int = Field(120, ge=0)
+    # What the agent sees of a result (issue 3); all off is A-RAG's own behaviour.
+    labels: bool = True
+    whole_short_chunks: bool = True
+    mark_repeats: bool = True
+    fold_equal: bool = True
+    cap: bool = True
+
+
 class Index(_Section):
     """What is taken in, and how often work is committed."""
 
@@ -97,7 +119,7 @@ class Settings(BaseSettings):
     )
 
     kb: Path = Path(".arag")
-    strategy: str = "naive"
+    strategy: str = ""
     model: str = ""
     base_url: str = ""
     api_key_env: str = ""
@@ -108,6 +130,7 @@ class Settings(BaseSettings):
     embedding: Embedding = Embedding()
     search: Search = Search()
     answer: AnswerSettings = AnswerSettings()
+    agent: AgentSettings = AgentSettings()
     index: Index = Index()
 
     @classmethod

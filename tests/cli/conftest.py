@@ -1,5 +1,6 @@
 """`arag` in an empty folder, and `arag` in a folder that is indexed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.cli.running import Arag, run_arag, write_notes
 @pytest.fixture
 def arag(tmp_path: Path) -> Arag:
     """`arag("index", "notes")` in an empty folder."""
-    return lambda *words, **environment: run_arag(tmp_path, *words, **environment)
+    return lambda *words, **more: run_arag(tmp_path, *words, **more)
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +27,10 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def ask_indexed(indexed: Path) -> Arag:
     """`arag` in the folder of `indexed`."""
-    return lambda *words, **environment: run_arag(indexed, *words, **environment)
+    return lambda *words, **more: run_arag(indexed, *words, **more)
+
+
+@pytest.fixture
+def own(indexed: Path, tmp_path: Path) -> Path:
+    """A copy of the folder of `indexed`, to write to."""
+    return shutil.copytree(indexed, tmp_path / "own")

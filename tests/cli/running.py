@@ -35,11 +35,13 @@ class Ran:
 Arag = Callable[..., Ran]
 
 
-def run_arag(folder: Path, *words: str | Path, **environment: str) -> Ran:
-    """`arag WORDS…` in `folder`, in this process."""
+def run_arag(folder: Path, *words: str | Path, typed: str | None = None, **environment: str) -> Ran:
+    """`arag WORDS…` in `folder`, in this process; `typed` comes by standard input."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        ran = CliRunner().invoke(app, [*map(str, words)], env=environment, prog_name="arag")
+        ran = CliRunner().invoke(
+            app, [*map(str, words)], input=typed, env=environment, prog_name="arag"
+        )
     return Ran(ran.exit_code, ran.stdout, ran.stderr)
 
 

@@ -13,17 +13,22 @@ from agentic_rag.cli.app import app
 from agentic_rag.errors import AragError
 from tests.cli.running import Arag, start_arag
 
+COMMANDS = (
+    *("index", "ask", "chat", "trace", "search", "read"),
+    *("list", "show", "remove", "status", "compact", "doctor"),
+)
+
 
 def test_arag_alone_shows_its_commands() -> None:
     ran = CliRunner().invoke(app, [])
 
     assert ran.exit_code == 0
-    for command in ("index", "ask", "search", "read", "list", "show", "remove", "status"):
+    for command in COMMANDS:
         assert command in ran.stdout
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    for command in ("index", "ask", "search", "read", "list", "show", "remove", "status"):
+    for command in COMMANDS:
         ran = CliRunner().invoke(app, [command, "--help"])
         assert ran.exit_code == 0
         assert f"arag {command}" in ran.stdout.split("Example:")[1]
@@ -57,7 +62,9 @@ def test_a_mistyped_option_is_answered_with_the_nearest() -> None:
     assert "--sync" in ran.stderr
 
 
-@pytest.mark.parametrize("words", [("search", "pump"), ("list",), ("status",), ("ask", "why?")])
+@pytest.mark.parametrize(
+    "words", [("search", "pump"), ("list",), ("status",), ("ask", "why?"), ("chat",)]
+)
 def test_without_a_knowledge_base_it_says_how_to_make_one(arag: Arag, words: list[str]) -> None:
     ran = arag(*words)
 

@@ -44,6 +44,15 @@ def ollama() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            can = ["completion", "tools"] if asked["model"].startswith("qwen") else ["completion"]
+            body = json.dumps({"capabilities": can}).encode()
+            self.send_response(200 if self.path == "/api/show" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -102,6 +111,22 @@ def test_ollama_on_this_machine_comes_next_with_its_first_chat_model(ollama: str
     assert chat.name == "ollama:qwen3:4b"
     assert "Ollama runs on this machine" in chat.why
     assert chat.cost == 0.0
+
+
+@pytest.mark.parametrize(("model", "tools"), [("qwen3:4b", True), ("llama3.2:3b", False)])
+def test_ollama_says_which_of_its_models_can_call_tools(
+    ollama: str, model: str, tools: bool
+) -> None:
+    assert chosen({"OLLAMA_HOST": ollama}, model=f"ollama:{model}").tools is tools
+    assert chosen({}, model=f"ollama:{model}").tools is False  # it does not answer
+
+
+def test_hosted_models_are_taken_to_call_tools_and_the_demonstration_model_is_not(
+    fetched: dict[str, str],
+) -> None:
+    assert chosen({"OPENAI_API_KEY": "k"}).tools
+    assert not chosen(fetched).tools
+    assert not chosen().tools
 
 
 def test_then_the_embedded_model_if_it_was_fetched(fetched: dict[str, str]) -> None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+_USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+
 
 @dataclass(frozen=True)
 class Turn:
     """What one request gets. `bytes_a_write` splits the stream; `delay` is before each piece."""
 
-    pieces: Sequence[str | dict[str, str]] = ()
+    pieces: Sequence[str | dict[str, Any]] = ()
     status: int = 200
     error: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -56,7 +58,10 @@ def serving(*turns: Turn) -> Iterator[Script]:
             script.asked.set()
             number = min(len(script.requests), len(script.turns)) - 1
             try:
-                self._play(script.turns[number])
+                if script.requests[-1].get("stream"):
+                    self._play(script.turns[number])
+                else:
+                    self._play_whole(script.turns[number])
             except OSError:
                 script.hung_up.set()
             self.close_connection = True
@@ -85,9 +90,29 @@ def serving(*turns: Turn) -> Iterator[Script]:
             if turn.break_off:
                 return
             self._send(_chunk(delta={}, finish_reason=turn.finish), turn.bytes_a_write)
-            usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-            self._send({**_chunk(), "choices": [], "usage": usage}, turn.bytes_a_write)
+            self._send({**_chunk(), "choices": [], "usage": _USAGE}, turn.bytes_a_write)
             self.wfile.write(b"data: [DONE]\n\n")
+
+        def _play_whole(self, turn: Turn) -> None:
+            if turn.hang or turn.error is not None:
+                self._play(turn)
+                return
+            message: dict[str, Any] = {"role": "assistant", "content": None}
+            for piece in turn.pieces:
+                for name, value in (
+                    {"content": piece} if isinstance(piece, str) else piece
+                ).items():
+                    message[name] = value if message.get(name) is None else message[name] + value
+            for call in message.get("tool_calls", ()):
+                call.pop("index", None)
+            whole = {"index": 0, "finish_reason": turn.finish, "message": message}
+            body = {**_chunk(), "object": "chat.completion", "choices": [whole], "usage": _USAGE}
+            data = json.dumps(body, ensure_ascii=False).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
         def _send(self, chunk: dict[str, Any], size: int) -> None:
             data = b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"

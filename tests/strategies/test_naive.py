@@ -55,7 +55,7 @@ class Model:
 
 
 async def events_of(kb: KnowledgeBase, question: str, model: Model, **more: object) -> list[Event]:
-    events = stream(kb, question, model=model.model, **more)  # type: ignore[arg-type]
+    events = stream(kb, question, strategy="naive", model=model.model, **more)  # type: ignore[arg-type]
     return [event async for event in events]
 
 
@@ -223,7 +223,7 @@ async def test_silence_ends_after_the_set_time(kb: KnowledgeBase) -> None:
         yield "It"
         await asyncio.sleep(60)
 
-    settings = Settings(kb=kb.settings.kb, model_timeout=0.2)
+    settings = Settings(kb=kb.settings.kb, strategy="naive", model_timeout=0.2)
     model = FunctionModel(stream_function=silent)
     answer = await ask(kb, QUESTION, model=model, settings=settings)
 
@@ -243,7 +243,9 @@ async def test_cancelling_ends_the_request_at_once(kb: KnowledgeBase) -> None:
         finally:
             ended.set()
 
-    task = asyncio.create_task(ask(kb, QUESTION, model=FunctionModel(stream_function=endless)))
+    task = asyncio.create_task(
+        ask(kb, QUESTION, strategy="naive", model=FunctionModel(stream_function=endless))
+    )
     await asyncio.sleep(0.5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -262,7 +264,9 @@ async def test_closing_the_stream_ends_the_request_at_once(kb: KnowledgeBase) ->
         finally:
             ended.set()
 
-    async with aclosing(stream(kb, QUESTION, model=FunctionModel(stream_function=endless))) as run:
+    async with aclosing(
+        stream(kb, QUESTION, strategy="naive", model=FunctionModel(stream_function=endless))
+    ) as run:
         async for event in run:
             if isinstance(event, AnswerDelta):
                 break
@@ -349,7 +353,7 @@ async def test_several_questions_at_once_do_not_mix(kb: KnowledgeBase) -> None:
     questions = {QUESTION: "Opened in 1932.", "蓝桥泵站是谁设计的？": "由王芳主持设计。"}
     answers = await asyncio.gather(
         *(
-            ask(kb, q, model=FunctionModel(stream_function=model(said)))
+            ask(kb, q, strategy="naive", model=FunctionModel(stream_function=model(said)))
             for q, said in questions.items()
         )
     )

@@ -46,7 +46,7 @@ async def test_an_unknown_strategy_names_the_known_ones(kb: KnowledgeBase) -> No
 
 
 async def test_a_run_begins_and_ends_with_its_own_events(kb: KnowledgeBase) -> None:
-    events = [event async for event in stream(kb, QUESTION, model=TestModel())]
+    events = [event async for event in stream(kb, QUESTION, strategy="naive", model=TestModel())]
 
     first, last = events[0], events[-1]
     assert isinstance(first, RunStarted)
@@ -70,7 +70,9 @@ async def test_the_step_of_the_search_holds_its_hits(kb: KnowledgeBase) -> None:
 
 
 async def test_a_saved_run_reads_back_as_it_was(kb: KnowledgeBase) -> None:
-    events = tuple([event async for event in stream(kb, QUESTION, model=TestModel())])
+    events = tuple(
+        [event async for event in stream(kb, QUESTION, strategy="naive", model=TestModel())]
+    )
     saved = EVENTS.dump_json(events)
 
     assert EVENTS.validate_json(saved) == events
@@ -118,7 +120,7 @@ async def test_a_question_sees_one_version_of_the_knowledge_base(
         return take(self)
 
     monkeypatch.setattr(KnowledgeBase, "snapshot", counted)
-    await ask(kb, QUESTION, model=TestModel())
+    await ask(kb, QUESTION, strategy="naive", model=TestModel())
 
     assert len(taken) == 1
 
@@ -142,8 +144,8 @@ async def test_the_event_loop_stays_free_during_a_question(kb: KnowledgeBase) ->
 def test_one_model_serves_several_event_loops(kb: KnowledgeBase) -> None:
     model = TestModel()
 
-    assert ask_sync(kb, QUESTION, model=model).status == "answered"
-    assert ask_sync(kb, QUESTION, model=model).status == "answered"
+    assert ask_sync(kb, QUESTION, strategy="naive", model=model).status == "answered"
+    assert ask_sync(kb, QUESTION, strategy="naive", model=model).status == "answered"
 
 
 async def test_settings_given_win_over_those_of_the_knowledge_base(kb: KnowledgeBase) -> None:

@@ -31,7 +31,12 @@ def settings_for(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
     monkeypatch.setenv("SCRIPTED_KEY", SECRET)
 
     def make(script: Script, **more: object) -> Settings:
-        given = {"base_url": script.address, "api_key_env": "SCRIPTED_KEY", "model": "openai:any"}
+        given = {
+            "base_url": script.address,
+            "api_key_env": "SCRIPTED_KEY",
+            "model": "openai:any",
+            "strategy": "naive",
+        }
         return Settings(**{**given, **more})  # type: ignore[arg-type]
 
     return make
@@ -79,7 +84,9 @@ async def test_the_key_of_openai_is_not_sent_to_another_server(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with serving(OPENED) as script:
-        await ask(kb, QUESTION, settings=Settings(base_url=script.address, model="any"))
+        await ask(
+            kb, QUESTION, settings=Settings(base_url=script.address, model="any", strategy="naive")
+        )
 
     assert SECRET not in script.keys[0]
 
@@ -128,7 +135,7 @@ async def test_a_server_that_hangs_is_left_after_the_set_time(
 
 
 async def test_no_server_at_all_is_one_sentence(kb: KnowledgeBase) -> None:
-    settings = Settings(base_url="http://127.0.0.1:9/v1", model="openai:any")
+    settings = Settings(base_url="http://127.0.0.1:9/v1", model="openai:any", strategy="naive")
     answer = await ask(kb, QUESTION, settings=settings)
 
     assert answer.status == "model_failed"

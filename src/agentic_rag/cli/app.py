@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 
 from agentic_rag.cli import (
     ask,
+    chat,
+    doctor,
     documents,
     exit_codes,
     index,
@@ -18,6 +20,7 @@ from agentic_rag.cli import (
     models,
     search,
     streams,
+    trace,
     upkeep,
 )
 from agentic_rag.errors import AragError
@@ -102,6 +105,8 @@ def arag(
 # The order here is the order in the help text.
 app.command()(index.index)
 app.command()(ask.ask)
+app.command()(chat.chat)
+app.command()(trace.trace)
 app.command()(search.search)
 app.command()(search.read)
 app.command("list")(documents.list_documents)
@@ -109,4 +114,5 @@ app.command()(documents.show)
 app.command()(documents.remove)
 app.command()(upkeep.status)
 app.command()(upkeep.compact)
+app.command()(doctor.doctor)
 app.add_typer(models.app, name="models")

@@ -15,10 +15,13 @@ MEANINGS = {
     SOME_FAILED: (
         "`arag index` finished, but some document failed, holds no text, or was named on the "
         "command line and is of a kind that is not supported. Files of unknown kinds that are "
-        "only met inside a folder do not count. `arag ask`: the model failed, and the best "
-        "passages stand in for its answer."
+        "only met inside a folder do not count. `arag ask`, `arag chat`: the model failed, and the "
+        "best passages stand in for its answer. `arag doctor`: something was found."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
-    INTERRUPTED: "Ctrl-C. `arag index` has kept what it had committed; run it again to go on.",
+    INTERRUPTED: (
+        "Ctrl-C. `arag index` has kept what it had committed; run it again to go on. `arag ask` "
+        "has printed what was found."
+    ),
     BROKEN_PIPE: "The program that read the output stopped reading, as in `arag list | head -1`.",
 }

@@ -45,6 +45,82 @@ NoWait = Annotated[
     ),
 ]
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and its sources.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        show_default=False,
+        help="The chat model: openai:NAME, anthropic:NAME, ollama:NAME, local, "
+        "local:/path/to.gguf or none. When not given: the setting, or the best one at hand.",
+    ),
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        show_default=False,
+        help="How to answer: agent or naive. When not given: the setting, or agent where the "
+        "model can call tools.",
+    ),
+]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--max-steps",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="How many times the agent may search or read. When not given: agent.max_steps.",
+    ),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        min=1,
+        metavar="TOKENS",
+        show_default=False,
+        help="How long the agent's history may grow. When not given: agent.token_budget.",
+    ),
+]
+Cost = Annotated[
+    float | None,
+    typer.Option(
+        "--cost",
+        min=0,
+        metavar="DOLLARS",
+        show_default=False,
+        help="What the agent may spend on a question, where prices are known. "
+        "When not given: agent.max_cost.",
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(
+        "--effort",
+        metavar="LEVEL",
+        show_default=False,
+        help="How hard a reasoning model thinks: minimal, low, medium, high, xhigh or max. "
+        "When not given: agent.effort.",
+    ),
+]
+
+
+def limits(
+    max_steps: int | None, budget: int | None, cost: float | None, effort: str | None
+) -> dict[str, object] | None:
+    """What the options say of the settings section `agent`; None when they say nothing."""
+    options = {
+        "max_steps": max_steps,
+        "token_budget": budget,
+        "max_cost": cost,
+        "effort": effort,
+    }
+    return {name: value for name, value in options.items() if value is not None} or None
+
 
 def settings_for(ctx: typer.Context, kb: Path | None, **flags: object) -> "Settings":
     """The settings in force for this command; `--kb` counts before and after the command's name."""

@@ -148,7 +148,10 @@ def _toml(value: object) -> str:
 
 MEANING = {
     "kb": "Where the knowledge base is: a folder.",
-    "strategy": "How a question is answered. Only `naive` exists yet.",
+    "strategy": (
+        "How a question is answered: `agent` or `naive`. Empty: `agent` where the chat model can "
+        "call tools, else `naive`."
+    ),
     "model": (
         "The chat model: `openai:NAME`, `anthropic:NAME`, `local`, `local:/path/to.gguf`, or "
         "`none`. Empty: chosen for you, see below."
@@ -174,6 +177,28 @@ MEANING = {
     "search.rrf_k": "The constant of reciprocal rank fusion (Cormack et al. 2009).",
     "answer.passages": "How many passages the model is given.",
     "answer.passage_tokens": "The most o200k tokens they may take together.",
+    "agent.max_steps": "Turns in which the model may call a tool; one more gives the answer.",
+    "agent.token_budget": (
+        "The most o200k tokens that one request may hold, with room for the answer kept free."
+    ),
+    "agent.max_cost": "US dollars that one question may cost, where the model's price is known.",
+    "agent.effort": "How hard a reasoning model thinks. Not set: the model's own default.",
+    "agent.calls_per_turn": "Tool calls of one turn that are run; further ones are turned down.",
+    "agent.streaming": (
+        "Ask for replies piece by piece. Off: for servers that cannot stream tool calls."
+    ),
+    "agent.result_tokens": "The most o200k tokens of one tool result, with `agent.cap`.",
+    "agent.short_chunk_tokens": (
+        "A chunk of so many o200k tokens or fewer is given whole, with `agent.whole_short_chunks`."
+    ),
+    "agent.labels": "Each hit begins with title, section and page, not with its id alone.",
+    "agent.whole_short_chunks": "A short chunk is given whole by a search and counts as read.",
+    "agent.mark_repeats": (
+        "A sentence or a search seen before in this question is not sent again: a mark says where "
+        "it was."
+    ),
+    "agent.fold_equal": "Chunks of equal text are one line with their ids.",
+    "agent.cap": "A tool result is cut at `agent.result_tokens`, and says how much more there is.",
     "index.exclude": "Patterns to leave out, written as in .gitignore. In the environment as JSON.",
     "index.max_file_mb": "Larger files are reported and not read.",
     "index.batch_mb": "A commit is made when this much has been read,",

@@ -26,7 +26,7 @@ Derived = tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int32]]
 Keys = NDArray[np.int64]  # document number << 32 | chunk number, so that order is reading order
 
 
-def keys_of(rows: pa.Table) -> Keys:
+def keys_of(rows: pa.Table | pa.RecordBatch) -> Keys:
     """The chunk keys of rows with columns `document` and `chunk`."""
     documents: Keys = rows["document"].to_numpy().astype(np.int64)
     chunks: Keys = rows["chunk"].to_numpy().astype(np.int64)
@@ -96,7 +96,7 @@ class FragmentCache:
     def _vector_piece(
         self, table: lance.LanceDataset, fragment: lance.LanceFragment
     ) -> VectorPiece:
-        stem = _stem(fragment)
+        stem = stem_of(fragment)
         if stem not in self._mapped:
             self._mapped[stem] = self._read(stem) or self._derive(table, fragment)
         vectors, owners, sentences = self._mapped[stem]
@@ -107,13 +107,8 @@ class FragmentCache:
             live &= alive
         return VectorPiece(vectors, owners, sentences, live)
 
-    def _files(self, stem: str) -> list[Path]:
-        return [
-            self._directory / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")
-        ]
-
     def _read(self, stem: str) -> Derived | None:
-        vectors, owners, sentences = self._files(stem)
+        vectors, owners, sentences = derived_files(self._directory, stem)
         try:
             return np.load(vectors, mmap_mode="r"), np.load(owners), np.load(sentences)
         except (OSError, ValueError):
@@ -140,17 +135,19 @@ class FragmentCache:
         derived: Derived = (vectors, owners, sentences)
         with contextlib.suppress(OSError):  # a read-only knowledge base is searched from memory
             self._directory.mkdir(exist_ok=True)
-            for path, array in zip(self._files(_stem(fragment)), derived, strict=True):
+            for path, array in zip(
+                derived_files(self._directory, stem_of(fragment)), derived, strict=True
+            ):
                 draft = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
                 with draft.open("wb") as file:
                     np.save(file, np.asarray(array))
                 draft.replace(path)
-            return self._read(_stem(fragment)) or derived
+            return self._read(stem_of(fragment)) or derived
         return derived
 
     def clean(self, keep: list[lance.LanceDataset]) -> None:
         """Delete derived files of fragments that none of these versions has."""
-        stems = {_stem(f) for table in keep for f in table.get_fragments()}
+        stems = {stem_of(f) for table in keep for f in table.get_fragments()}
         for path in self._directory.glob("*"):
             with contextlib.suppress(OSError):  # another process may be clearing it too
                 # A draft this old was left by a crash.
@@ -159,12 +156,18 @@ class FragmentCache:
                     path.unlink()
 
 
-def _stem(fragment: lance.LanceFragment) -> str:
+def derived_files(folder: Path, stem: str) -> list[Path]:
+    """The files of a fragment in `folder`: its vectors, their owners, their sentences."""
+    return [folder / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")]
+
+
+def stem_of(fragment: lance.LanceFragment) -> str:
+    """What the names of a fragment's derived files begin with."""
     return Path(fragment.data_files()[0].path).stem
 
 
 def _name(fragment: lance.LanceFragment) -> str:
-    return f"{_stem(fragment)}-{fragment.num_deletions}"
+    return f"{stem_of(fragment)}-{fragment.num_deletions}"
 
 
 def _offsets(rows: pa.Table) -> NDArray[np.int64]:

@@ -137,7 +137,7 @@ class KnowledgeBase:
         with self._lock:
             if self._snapshot is None or self._snapshot.head != head:
                 self._snapshot = Snapshot(
-                    self.directory, head, self._fragments, self._embedder, self.settings.search
+                    self.directory, head, self._fragments, self.embedder, self.settings.search
                 )
             return self._snapshot
 
@@ -316,7 +316,7 @@ class KnowledgeBase:
     ) -> IndexReport:
         from agentic_rag.knowledge_base.indexing import Indexing
 
-        embedder = self._embedder()
+        embedder = self.embedder()
         with self._writing(wait, on_wait, wishes.stop) as (writer, leftovers):
             report = Indexing(writer, leftovers, embedder, self.settings, wishes).run(paths)
             self._fragments.clean([writer.table("sentences")])
@@ -349,8 +349,8 @@ class KnowledgeBase:
     def _settings_embedder(self) -> Embedder:
         return self._given_embedder or resolve_embedder(self.settings.embedding.model)
 
-    def _embedder(self) -> Embedder:
-        """The embedder, if it is the one this knowledge base was made with."""
+    def embedder(self) -> Embedder:
+        """The embedder. Raises EmbeddingModelMismatch if the base was made with another one."""
         embedder = self._settings_embedder()
         head = read_head(self.directory)
         if head and (head.embedding_model, head.dimensions) != (embedder.name, embedder.dimensions):

@@ -244,25 +244,42 @@ class Snapshot:
     # -- reading ------------------------------------------------------------------------------
 
     def read_chunk(
-        self, chunk_ids: Sequence[str], *, before: int = 0, after: int = 0
+        self,
+        chunk_ids: Sequence[str],
+        *,
+        before: int = 0,
+        after: int = 0,
+        where: Filter | None = None,
     ) -> ReadResult:
         """Chunks whole, in the order asked for, each once, with `before` and `after` neighbours
-        of the same document around each."""
+        of the same document around each. Those that `where` keeps out are as unknown."""
+        allowed = self._allowed(where)
         wanted: dict[int, None] = {}
         unknown: dict[str, str | None] = {}
         for given in chunk_ids:
             parsed = _ID.fullmatch(given)
             chunk_key = key(int(parsed[1]), int(parsed[2])) if parsed else None
             position = None if chunk_key is None else self._catalog.position(chunk_key)
-            if position is not None:
-                wanted.update(dict.fromkeys(self._catalog.neighbours(position, before, after)))
+            if chunk_key is None:
+                unknown[given] = None
+            elif position is None:
+                near = self._catalog.nearest(chunk_key)
+                unknown[given] = near if near and self._passes(near, allowed) else None
+            elif allowed is not None and not allowed(np.array([chunk_key]))[0]:
+                unknown[given] = None
             else:
-                unknown[given] = None if chunk_key is None else self._catalog.nearest(chunk_key)
+                near_keys = np.array(self._catalog.neighbours(position, before, after))
+                kept = near_keys if allowed is None else near_keys[allowed(near_keys)]
+                wanted.update(dict.fromkeys(kept.tolist()))
         return ReadResult(tuple(self._read(list(wanted))), unknown)
 
     def chunks(self, number: int) -> list[Chunk]:
         """Every chunk of a document, in order; none for a number without a document."""
         return self._read(self._catalog.of_document(number))
+
+    def _passes(self, given: str, allowed: Allowed | None) -> bool:
+        number, place = given.split("-")
+        return allowed is None or bool(allowed(np.array([key(int(number), int(place))]))[0])
 
     def _read(self, keys: Sequence[int]) -> list[Chunk]:
         rows = self._catalog.rows(keys, [*_SHOWN, "tokens", "metadata"])

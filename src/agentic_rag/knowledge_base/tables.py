@@ -259,6 +259,10 @@ class Writer:
         """Bring every row into the word index."""
         self.table("chunks").optimize.optimize_indices()
 
+    def remake_word_index(self) -> None:
+        """Make the word index anew, over all rows."""
+        _create_word_index(self.table("chunks"))
+
     def compact(self, *, at_least: int = _SMALL_FRAGMENTS) -> bool:
         """Join small files, in tables that have more than `at_least` of them."""
         done = False

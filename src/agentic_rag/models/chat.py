@@ -33,8 +33,9 @@ class ChatModel:
     Pydantic AI model for the length of a question and closes its connections after. `cost` is
     0.0 where the model runs on this machine and None where the price list decides.
     `passage_tokens` (o200k) and `most_passages` cap what a prompt may hold, `max_output_tokens`
-    (the model's own) the reply. `hint`: what would give a better model. `unreachable`: what to do
-    when nothing answers, as a clause.
+    (the model's own) the reply, and `context_tokens` (about) all of a request, where that is
+    known to be little. `tools`: it is taken to be able to call tools. `hint`: what would give a
+    better model. `unreachable`: what to do when nothing answers, as a clause.
     """
 
     name: str
@@ -47,6 +48,8 @@ class ChatModel:
     cost: float | None = None
     hint: str = ""
     unreachable: str = "check the network"
+    tools: bool = False
+    context_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ _EXAMPLE = {f"{prefix}:": hosted.model for prefix, hosted in _KEY_OF.items()}
 
 # Ollama cuts a prompt past its default context of 4,096 tokens without a word.
 _OLLAMA_PASSAGES = 2500  # o200k tokens
+_OLLAMA_CONTEXT = 4096
 
 _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
@@ -123,7 +127,9 @@ def given_model(model: "Model") -> ChatModel:
         async with model:
             yield model
 
-    return ChatModel(f"{model.system}:{model.model_name}", "The caller gave this model.", connect)
+    name = f"{model.system}:{model.model_name}"
+    tools = bool(model.profile.get("supports_tools", True))
+    return ChatModel(name, "The caller gave this model.", connect, tools=tools)
 
 
 def _at_hand(env: Mapping[str, str]) -> ChatModel:
@@ -250,7 +256,7 @@ def _builder(
 
 
 def _built(name: str, why: str, build: Build) -> ChatModel:
-    return ChatModel(name, why, connect.connector(name, build))
+    return ChatModel(name, why, connect.connector(name, build), tools=True)
 
 
 def _ollama(model: str, base: str, why: str) -> ChatModel:
@@ -260,6 +266,8 @@ def _ollama(model: str, base: str, why: str) -> ChatModel:
         passage_tokens=_OLLAMA_PASSAGES,
         cost=0.0,
         unreachable=f"Ollama is not running at {base}: start it with `ollama serve`",
+        tools=ollama.calls_tools(base, model),
+        context_tokens=_OLLAMA_CONTEXT,
     )
 
 

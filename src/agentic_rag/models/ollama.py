@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 _PORT = 11434
@@ -26,13 +27,26 @@ def base_address(env: Mapping[str, str]) -> str:
 
 def chat_models(base: str) -> list[str]:
     """Names of the chat models of Ollama at `base`; none when it does not answer at once."""
-    import urllib.request
-
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{base}/api/tags", timeout=_PROBE) as reply:
-            listed = json.loads(reply.read(1 << 20))["models"]
-        names = [str(entry["name"]) for entry in listed]
+        names = [str(entry["name"]) for entry in _asked(f"{base}/api/tags")["models"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return [name for name in names if not _NOT_CHAT.search(name)]
+
+
+def calls_tools(base: str, model: str) -> bool:
+    """Whether Ollama says that `model` can call tools; False when it does not say."""
+    try:
+        return "tools" in _asked(f"{base}/api/show", {"model": model})["capabilities"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _asked(address: str, body: Mapping[str, str] | None = None) -> Any:
+    import urllib.request
+
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
+    with opener.open(request, timeout=_PROBE) as reply:
+        return json.loads(reply.read(1 << 24))

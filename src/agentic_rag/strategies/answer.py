@@ -4,7 +4,15 @@ from typing import Literal
 
 from agentic_rag.strategies.trace import Notice, Record, TraceEvent, Usage
 
-Status = Literal["answered", "forced_by_steps", "forced_by_budget", "insufficient", "model_failed"]
+Status = Literal[
+    "answered",
+    "forced_by_steps",
+    "forced_by_budget",
+    "forced_by_cost",
+    "insufficient",
+    "model_failed",
+    "stopped",
+]
 MadeBy = Literal["model", "matched", "passage"]
 
 
@@ -34,10 +42,11 @@ class Answer(Record):
     `text` holds the marks `[1]`, `[2]` … of `citations`, in order of first appearance;
     `raw_text` is what the model wrote, with chunk ids. `unsupported` are the sentences that no
     shown passage bears out; `removed_citations` are the marks taken out because nothing of that
-    name had been shown. `status`: `answered`; `forced_by_steps` or `forced_by_budget` when a
-    limit cut the search short; `insufficient` when the documents do not hold the answer;
-    `model_failed` when the best passages stand in for a model that failed. `seconds` is the
-    whole time taken.
+    name had been shown. `status`: `answered`; `forced_by_steps`, `forced_by_budget` (tokens)
+    or `forced_by_cost` when a limit cut the search short; `insufficient` when the documents do not
+    hold the answer; `model_failed` when the best passages stand in for a model that failed;
+    `stopped`, in saved traces only, when it ended before an answer, by Ctrl-C or an error.
+    `seconds` is the whole time taken.
     """
 
     question: str

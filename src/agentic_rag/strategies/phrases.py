@@ -14,6 +14,7 @@ Phrase = Literal[
     "empty_knowledge_base",
     "nothing_matches_filter",
     "unmatched",
+    "cut_short",
     "demonstration",
     "demonstration_chinese",
 ]
@@ -33,6 +34,7 @@ _ENGLISH: dict[Phrase, str] = {
     "none of them passes the filter.",
     "unmatched": "No sentence above could be matched to the documents. "
     "The passages nearest to the question:",
+    "cut_short": "The search was cut short before there was an answer. The passages found:",
     "demonstration": "(Written by SmolLM2-135M, a demonstration model that often errs: check it "
     "against the sources. The setting `model` takes a real one.)",
     "demonstration_chinese": "The demonstration model knows no Chinese. "
@@ -48,6 +50,7 @@ _CHINESE: dict[Phrase, str] = {
     "empty_knowledge_base": "文档中没有答案：尚未索引任何内容。请先运行 `arag index PATH`。",
     "nothing_matches_filter": "文档中没有答案：没有文档符合筛选条件。",
     "unmatched": "以上内容未能与文档对应。与问题最接近的段落：",
+    "cut_short": "检索在得出答案之前被中止。已找到的段落：",
     "demonstration": "（由演示模型 SmolLM2-135M 撰写，常有错误，请对照来源核实；"
     "设置 `model` 可换用真正的模型。）",
     "demonstration_chinese": "演示模型不懂中文。与问题最接近的段落：",

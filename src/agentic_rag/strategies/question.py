@@ -13,14 +13,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier question of the same conversation, its answer, and the ids of the chunks that
+    the answer rests on."""
+
+    question: str
+    answer_text: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """One question, the version of the knowledge base it is asked of, and the model in force."""
+    """One question, the version of the knowledge base it is asked of, the model in force, and
+    the turns of the conversation before it, oldest first."""
 
     text: str
     snapshot: "Snapshot"
     settings: "Settings"
     chat: ChatModel
     where: "Filter | None" = None
+    history: tuple[Turn, ...] = ()
 
 
 # A strategy yields events and ends with `run_finished`. Times, the trace and the notices of the

@@ -6,10 +6,10 @@ Errors of every provider come out as `ModelCallFailed` with one sentence. What m
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agentic_rag.errors import AragError
 from agentic_rag.strategies.thoughts import Piece, ThoughtSplitter
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
+
+T = TypeVar("T")
 
 _TRANSIENT_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _PAUSE = 1.0  # seconds before the second try, unless the provider asks for more
@@ -86,17 +88,36 @@ async def stream_reply(
     Raises `ModelCallFailed`. Closing the iterator, or cancelling
     its task, ends the request.
     """
+    requests = 1
+    pieces = tried_twice(
+        lambda: _request(model, prompt, settings, silence, cost), silence, unreachable
+    )
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Retrying):
+                requests += 1
+            elif isinstance(piece, Reply):
+                usage = piece.usage.model_copy(update={"model_requests": requests})
+                piece = replace(piece, usage=usage)
+            yield piece
+
+
+async def tried_twice(
+    request: Callable[[], AsyncGenerator[T, None]],
+    silence: float,
+    unreachable: str = "check the network",
+) -> AsyncGenerator[T | Retrying, None]:
+    """What `request()` yields; where it fails by something that may pass, `Retrying` and then
+    what it yields when asked again. Raises `ModelCallFailed`, with the provider's error as its
+    cause."""
     for attempt in (1, 2):
         try:
-            async with aclosing(_request(model, prompt, settings, silence, cost)) as pieces:
+            async with aclosing(request()) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Reply):
-                        usage = piece.usage.model_copy(update={"model_requests": attempt})
-                        piece = replace(piece, usage=usage)
                     yield piece
             return
         except Exception as error:
-            failure = _describe(error, silence, unreachable)
+            failure = describe_failure(error, silence, unreachable)
             if attempt == 2 or not failure.transient:
                 raise ModelCallFailed(
                     failure.message, attempt, too_long=failure.too_long
@@ -170,19 +191,29 @@ async def _request(
         thoughts=thinking,
         cut_off=response.finish_reason == "length",
         unclosed=splitter.unclosed or (not written and bool(thinking)),
-        broken_off=_no_end(response),
-        usage=_usage(response, prompt, written + thinking, cost),
+        broken_off=has_no_end(response),
+        usage=usage_of(
+            response,
+            lambda: count_tokens(prompt.instructions + prompt.user),
+            written + thinking,
+            cost,
+        ),
     )
 
 
-def _no_end(response: "ModelResponse") -> bool:
+def has_no_end(response: "ModelResponse") -> bool:
+    """Whether the stream ended without saying that the reply was over."""
     # Pydantic AI puts in "stop" where nothing came; what came is among the provider's details.
     details = response.provider_details or {}
     chat_protocol = response.provider_url is not None and "timestamp" in details
     return chat_protocol and "finish_reason" not in details
 
 
-def _usage(response: "ModelResponse", prompt: Prompt, said: str, cost: float | None) -> Usage:
+def usage_of(
+    response: "ModelResponse", sent: Callable[[], int], said: str, cost: float | None
+) -> Usage:
+    """What a request cost, by the provider's count, or by ours of `sent` and `said` where it sends
+    none. `cost` overrides the price list."""
     counted = response.usage
     estimated = not counted.input_tokens
     if cost is None and not estimated:
@@ -191,7 +222,7 @@ def _usage(response: "ModelResponse", prompt: Prompt, said: str, cost: float | N
         except (LookupError, ValueError, AssertionError):  # a model without a known price
             cost = None
     return Usage(
-        input_tokens=counted.input_tokens or count_tokens(prompt.instructions + prompt.user),
+        input_tokens=counted.input_tokens or sent(),
         output_tokens=counted.output_tokens or count_tokens(said),
         model_requests=1,
         cost=cost,
@@ -200,62 +231,69 @@ def _usage(response: "ModelResponse", prompt: Prompt, said: str, cost: float | N
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class Failure:
+    """A failure in one sentence; `transient`: it may pass by itself, after `pause` seconds."""
+
     message: str
     transient: bool
     pause: float | None = None
     too_long: bool = False
 
 
-def _describe(error: Exception, silence: float, unreachable: str) -> _Failure:
+def describe_failure(
+    error: Exception, silence: float, unreachable: str = "check the network"
+) -> Failure:
+    """What a request's error comes to; `silence` is how many seconds were waited, `unreachable`
+    what to do when nothing answers."""
     from pydantic_ai import exceptions as e
 
     if isinstance(error, TimeoutError | e.ModelTimeoutError | e.ModelRequestTimeout):
-        return _Failure(
+        return Failure(
             f"The model said nothing for {silence:g} seconds; try again, or raise `model_timeout`.",
             True,
         )
     if isinstance(error, AragError):
-        return _Failure(str(error), False)
+        return Failure(str(error), False)
     status = getattr(error, "status_code", None)
     told = f" (HTTP {status})" if status else ""
     pause = getattr(error, "retry_after", None)
     match error:
         case e.ModelContextWindowExceededError():
-            return _Failure(
+            return Failure(
                 "The passages do not fit the model's context; lower `answer.passage_tokens`.",
                 False,
                 too_long=True,
             )
         case e.ModelAuthenticationError():
-            return _Failure(
+            return Failure(
                 f"The provider refused the key{told}; check it and what it may use.", False
             )
         case e.ModelQuotaExceededError():
-            return _Failure(
+            return Failure(
                 f"The provider says the quota is used up{told}; check the account.", False
             )
         case e.ModelNotFoundError():
-            return _Failure(
+            return Failure(
                 f"The provider does not know this model or address{told}; check `model`.", False
             )
         case e.ModelRateLimitError():
-            return _Failure(
+            return Failure(
                 f"The provider's rate limit is reached{told}; try again later.", True, pause
             )
         case e.ModelConnectionError():
-            return _Failure(
+            return Failure(
                 f"The connection to the model failed or broke; {unreachable}.",
                 True,
             )
-    said = _LONG_TOKEN.sub("…", " ".join(_message(error).split()))[:200]
+    said = _LONG_TOKEN.sub("…", " ".join(provider_message(error).split()))[:200]
     transient = status in _TRANSIENT_STATUS or isinstance(
         error, e.ModelUnavailableError | e.ModelServerError
     )
-    return _Failure(f"The model failed{told}: {said}", transient, pause)
+    return Failure(f"The model failed{told}: {said}", transient, pause)
 
 
-def _message(error: Exception) -> str:
+def provider_message(error: BaseException) -> str:
+    """What the provider said, else the error's own words."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -6,12 +6,13 @@ async for event in stream(kb, "…"): ...
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from agentic_rag.errors import AragError
 from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model
+from agentic_rag.strategies.agent import agent
 from agentic_rag.strategies.events import (
     Event,
     Notice,
@@ -22,7 +23,7 @@ from agentic_rag.strategies.events import (
     kept,
 )
 from agentic_rag.strategies.naive import naive
-from agentic_rag.strategies.question import Question, Strategy
+from agentic_rag.strategies.question import Question, Strategy, Turn
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from agentic_rag.knowledge_base import Filter, KnowledgeBase
     from agentic_rag.strategies.answer import Answer
 
-STRATEGIES: dict[str, Strategy] = {"naive": naive}
+STRATEGIES: dict[str, Strategy] = {"agent": agent, "naive": naive}
 
 
 class BadQuestion(AragError):
@@ -54,23 +55,32 @@ async def stream(
     settings: "Settings | None" = None,
     model: "str | Model | None" = None,
     where: "Filter | None" = None,
+    history: Sequence[Turn] = (),
 ) -> AsyncGenerator[Event, None]:
     """The events of answering `question`, as they happen.
 
     `strategy` and `model` override the settings; `model` may be a Pydantic AI model. `settings`
-    default to the knowledge base's own. Raises `BadQuestion`, or what choosing the model raises,
-    before the first event; whatever fails later ends the stream with `run_failed`. Closing the
-    iterator or cancelling its task ends the model's request.
+    default to the knowledge base's own. Where neither names a strategy, the agent answers if the
+    model can call tools, else `naive`. `history` are the earlier turns of the conversation, oldest
+    first. Raises `BadQuestion`, or what choosing the model raises, before the first event; whatever
+    fails later ends the stream with `run_failed`. Closing the iterator or cancelling its task ends
+    the model's request.
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings
     name = strategy or settings.strategy
     if not question.strip():
         raise BadQuestion("The question is empty; ask something.")
-    if name not in STRATEGIES:
+    if name and name not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         raise BadQuestion(f"There is no strategy {name!r}; use one of: {known}.")
     chat = await asyncio.to_thread(_chat_model, settings, model)
+    why = chat.why
+    if not name:
+        name = "agent" if chat.tools else "naive"
+        if chat.connect is not None:
+            can = "It can" if chat.tools else "It is not known to"
+            why = f"{why} {can} call tools, so the strategy is `{name}`."
 
     events: list[Event] = []
 
@@ -79,12 +89,12 @@ async def stream(
         events.append(event)
         return event
 
-    yield stamped(RunStarted(question=question, strategy=name, model=chat.name, why=chat.why))
+    yield stamped(RunStarted(question=question, strategy=name, model=chat.name, why=why))
     if chat.hint:
         yield stamped(Notice(level="info", code="model_hint", message=chat.hint))
     try:
         snapshot = await asyncio.to_thread(kb.snapshot)
-        asked = Question(question.strip(), snapshot, settings, chat, where)
+        asked = Question(question.strip(), snapshot, settings, chat, where, tuple(history))
         async with aclosing(_closable(STRATEGIES[name](asked))) as steps:
             async for event in steps:
                 if isinstance(event, RunFinished):
@@ -106,10 +116,19 @@ async def ask(
     settings: "Settings | None" = None,
     model: "str | Model | None" = None,
     where: "Filter | None" = None,
+    history: Sequence[Turn] = (),
 ) -> "Answer":
     """The answer to `question`; as `stream`, but a failure is raised as `AnswerFailed`."""
     seen: list[Event] = []
-    events = stream(kb, question, strategy=strategy, settings=settings, model=model, where=where)
+    events = stream(
+        kb,
+        question,
+        strategy=strategy,
+        settings=settings,
+        model=model,
+        where=where,
+        history=history,
+    )
     async with aclosing(events):
         async for event in events:
             seen.append(event)
@@ -128,10 +147,19 @@ def ask_sync(
     settings: "Settings | None" = None,
     model: "str | Model | None" = None,
     where: "Filter | None" = None,
+    history: Sequence[Turn] = (),
 ) -> "Answer":
     """As `ask`, for programs without an event loop. In one, await `ask` instead."""
     return asyncio.run(
-        ask(kb, question, strategy=strategy, settings=settings, model=model, where=where)
+        ask(
+            kb,
+            question,
+            strategy=strategy,
+            settings=settings,
+            model=model,
+            where=where,
+            history=history,
+        )
     )
 
 

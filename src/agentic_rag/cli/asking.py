@@ -1,0 +1,165 @@
+"""Following a question from the command line: show its events, and end it on Ctrl-C.
+
+What has been found is kept as it comes, so that it can be shown when there is no answer.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentic_rag.strategies.answer import Answer
+    from agentic_rag.strategies.events import Event, HitRecord
+
+GRACE = 0.8  # seconds between Ctrl-C and the end, whatever a thread is still doing
+
+
+@dataclass(slots=True)
+class SoFar:
+    """What a question has come to before its end."""
+
+    events: "list[Event]" = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+    def take(self, event: "Event") -> None:
+        self.events.append(event)
+        if event.type == "answer_delta":
+            self.pieces.append(event.text)
+        elif event.type == "answer_reset":
+            self.pieces.clear()
+
+    @property
+    def text(self) -> str:
+        """The answer as far as it was written."""
+        return "".join(self.pieces)
+
+    def hits(self) -> "list[HitRecord]":
+        """What the searches found, each chunk once, in the order of coming."""
+        found: dict[str, HitRecord] = {}
+        for event in self.events:
+            if event.type in ("step_finished", "tool_returned"):
+                for hit in event.hits:
+                    found.setdefault(hit.chunk_id or hit.uri, hit)
+        return list(found.values())
+
+    def answer(self) -> "Answer | None":
+        """The same as an answer of status "stopped"; None where nothing had begun."""
+        from agentic_rag.strategies.answer import Answer
+        from agentic_rag.strategies.events import Notice, kept
+        from agentic_rag.strategies.trace import Usage
+
+        begun = next((event for event in self.events if event.type == "run_started"), None)
+        if begun is None:
+            return None
+        usage = [event.usage for event in self.events if event.type == "usage"]
+        failed = [event for event in self.events if event.type == "run_failed"]
+        notices = [event for event in self.events if event.type == "notice"]
+        notices += [
+            Notice(seconds=event.seconds, level="error", code=event.code, message=event.error)
+            for event in failed
+        ]
+        return Answer(
+            question=begun.question,
+            text=self.text,
+            trace=(*kept(self.events), *notices[len(notices) - len(failed) :]),
+            usage=usage[-1] if usage else Usage(cost=None),
+            status="stopped",
+            strategy=begun.strategy,
+            model=begun.model,
+            seconds=self.events[-1].seconds,
+            notices=tuple(notices),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a question ended: with an answer, with an error, or stopped by Ctrl-C.
+
+    `fault` is an error of this program's own, to be raised when what was found has been shown.
+    """
+
+    so_far: SoFar
+    answer: "Answer | None" = None
+    error: str = ""
+    stopped: bool = False
+    fault: Exception | None = None
+
+
+class Asker:
+    """Follows questions in one event loop, one after another.
+
+    A thread in native code (an embedding, a model in this process) cannot be cancelled; it is
+    left behind. `on_hang` is called, from another thread, when a question has not ended GRACE
+    seconds after Ctrl-C, and at a second Ctrl-C.
+    """
+
+    def __init__(self, on_hang: Callable[[SoFar], None], *, patient: bool = False) -> None:
+        self._runner = asyncio.Runner()
+        self._on_hang = on_hang
+        self._patient = patient  # wait for a second Ctrl-C
+
+    def follow(
+        self, events: "AsyncGenerator[Event, None]", show: "Callable[[Event], None]"
+    ) -> Outcome:
+        """Show the events of a question until it ends. Raises what choosing a model raises."""
+        so_far = SoFar()
+        return self._runner.run(self._follow(events, show, so_far))
+
+    def close(self) -> None:
+        """End the loop and wait for its threads; not after a question was stopped."""
+        self._runner.close()
+
+    async def _follow(
+        self,
+        events: "AsyncGenerator[Event, None]",
+        show: "Callable[[Event], None]",
+        so_far: SoFar,
+    ) -> Outcome:
+        work = asyncio.ensure_future(_until_the_end(events, show, so_far))
+        presses = 0
+        ends: list[threading.Timer] = []
+
+        def stop() -> None:
+            nonlocal presses
+            presses += 1
+            if presses > 1 or not self._patient:
+                end = threading.Timer(GRACE if presses == 1 else 0, self._on_hang, [so_far])
+                end.daemon = True
+                end.start()
+                ends.append(end)
+            work.cancel()
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, stop)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            return Outcome(so_far, stopped=True)
+        finally:
+            for end in ends:
+                end.cancel()
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _until_the_end(
+    events: "AsyncGenerator[Event, None]", show: "Callable[[Event], None]", so_far: SoFar
+) -> Outcome:
+    error = "The question ended without an answer; please report it."
+    try:
+        async with aclosing(events):
+            async for event in events:
+                so_far.take(event)
+                show(event)
+                if event.type == "run_finished":
+                    return Outcome(so_far, answer=event.answer)
+                if event.type == "run_failed":
+                    error = event.error
+    except Exception as fault:
+        if not so_far.events:  # the question was not even taken
+            raise
+        return Outcome(so_far, error=error, fault=fault)
+    return Outcome(so_far, error=error)

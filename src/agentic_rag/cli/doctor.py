@@ -1,0 +1,109 @@
+"""`arag doctor`: do the configured parts work, and is the knowledge base sound?"""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentic_rag.cli import exit_codes, streams
+from agentic_rag.cli.options import AsJson, Kb, settings_for
+
+if TYPE_CHECKING:
+    from agentic_rag.config import Settings
+    from agentic_rag.doctor import Finding, Part
+
+_MARK = {True: "ok", False: "FAILS", None: "-"}
+
+
+def doctor(
+    ctx: typer.Context,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help="Cure what can be cured: put rows in order and index damaged documents again.",
+        ),
+    ] = False,
+    no_calls: Annotated[
+        bool, typer.Option("--no-calls", help="Embed nothing and ask no model.")
+    ] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try each configured part once and check the knowledge base; say what to do about each fault.
+
+    One text is embedded and the chat model is asked for a few tokens. The knowledge base is only
+    read, unless --fix is given.
+
+    Example: `arag doctor --no-calls`
+    """
+    from agentic_rag.config import BadSettings, config_file
+    from agentic_rag.doctor.parts import failed_settings, failures, settings_part
+    from agentic_rag.doctor.parts import parts as tried
+
+    parts: list[Part] = []
+    found: list[Finding] = []
+
+    def take(part: "Part") -> None:
+        parts.append(part)
+        if not as_json:
+            _print_part(part)
+
+    try:
+        settings = settings_for(ctx, kb)
+    except BadSettings as error:
+        take(failed_settings(error))
+    else:
+        take(settings_part(config_file()))
+        for part in tried(settings, calls=not no_calls):
+            take(part)
+        found = _check(settings, fix=fix)
+    findings = [*failures(parts), *found]
+    if as_json:
+        streams.out_json(
+            {
+                "findings": [asdict(finding) for finding in findings],
+                "parts": [asdict(part) for part in parts],
+            }
+        )
+    else:
+        _print_findings(found, sound=not findings)
+    if findings:
+        raise typer.Exit(exit_codes.SOME_FAILED)
+
+
+def _check(settings: "Settings", *, fix: bool) -> "list[Finding]":
+    from agentic_rag.doctor.knowledge_base import check_knowledge_base, repair
+    from agentic_rag.knowledge_base import KnowledgeBase
+
+    found = check_knowledge_base(settings.kb)
+    if not found or not fix:
+        return found
+    store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
+    repaired = repair(store, found, on_wait=streams.say)
+    for line in repaired.done:
+        streams.say(line)
+    for line in repaired.failed:
+        streams.say(f"not cured: {line}")
+    return check_knowledge_base(settings.kb)
+
+
+def _print_part(part: "Part") -> None:
+    took = f", {part.seconds:.1f} s" if part.seconds >= 0.05 else ""
+    shown = ": ".join(filter(None, (part.value, part.detail)))
+    streams.out(f"{_MARK[part.works]:<6} {part.name:<15} {streams.one_line(shown)}{took}")
+    indent = " " * 23
+    if part.why:
+        streams.out(f"{indent}{streams.one_line(part.why)}")
+    if part.works is False and part.cure:
+        streams.out(f"{indent}→ {streams.one_line(part.cure)}")
+
+
+def _print_findings(findings: "list[Finding]", *, sound: bool) -> None:
+    if sound:
+        streams.out("\nNothing is wrong.")
+    elif findings:
+        streams.out("\nThe knowledge base:")
+    for number, finding in enumerate(findings, start=1):
+        streams.out(f"{number}. {streams.one_line(finding.message)}")
+        streams.out(f"   → {streams.one_line(finding.cure)}")

@@ -1,0 +1,130 @@
+"""Whether the files around the committed tables are right: newer versions that a crash left,
+the word index, and the arrays derived from the sentences table.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import numpy as np
+
+from agentic_rag.doctor.records import Finding
+from agentic_rag.knowledge_base.fragments import Derived, derived_files, keys_of, stem_of
+from agentic_rag.knowledge_base.head import read_head
+from agentic_rag.knowledge_base.lock import writer
+from agentic_rag.knowledge_base.tables import GRACE, NAMES, open_table, unindexed_rows
+
+
+def check_versions(directory: Path) -> Iterator[Finding]:
+    """Versions newer than the head's, where nobody is writing now."""
+    head = read_head(directory)  # a writer may have come and gone meanwhile
+    if head is None or writer(directory):
+        return
+    past = [
+        f"{name} (version {newest}, committed {committed})"
+        for name in NAMES
+        if (newest := open_table(directory, name).version) != (committed := getattr(head, name))
+    ]
+    if past and not writer(directory):
+        yield Finding(
+            "tables_past_head",
+            f"An interrupted writer left work behind in {', '.join(past)}; no search sees it.",
+            "`arag index PATH` goes on with it; `arag compact` puts it aside.",
+        )
+
+
+def check_word_index(chunks: lance.LanceDataset) -> Iterator[Finding]:
+    """A word index that is not there, or does not cover every row."""
+    if not has_word_index(chunks):
+        yield Finding(
+            "no_word_index",
+            "The word index is missing, so BM25 and hybrid search fail.",
+            "`arag doctor --fix` makes it anew.",
+        )
+        return
+    rows = unindexed_rows(chunks)
+    if rows:
+        yield Finding(
+            "unindexed_rows",
+            f"The word index does not cover {rows:,} of {chunks.count_rows():,} chunks; BM25 finds "
+            "them all the same, but slower.",
+            "`arag compact` brings them in.",
+        )
+
+
+def has_word_index(chunks: lance.LanceDataset) -> bool:
+    """Whether this version of the chunks table has its word index."""
+    return any(index.name == "words_idx" for index in chunks.describe_indices())
+
+
+def check_derived(directory: Path, sentences: lance.LanceDataset) -> Iterator[Finding]:
+    """Derived files that do not say what their table says, or belong to no fragment any more."""
+    wrong = wrong_derived_files(directory, sentences)
+    if wrong:
+        yield Finding(
+            "derived_files_wrong",
+            f"{len(wrong)} derived files do not hold what their table holds, so that semantic "
+            "search may err.",
+            "`arag doctor --fix` deletes them; the next search makes them anew.",
+            files=tuple(str(path) for path in wrong),
+        )
+    stems = {stem_of(fragment) for fragment in sentences.get_fragments()}
+    oldest = time.time() - GRACE.total_seconds()
+    stray = [
+        path
+        for path in sorted((directory / "derived").glob("*"))
+        if (path.name.split(".", 1)[0] not in stems or path.suffix == ".tmp")
+        and path.stat().st_mtime < oldest
+    ]
+    if stray:
+        size = sum(path.stat().st_size for path in stray) / 1e6
+        yield Finding(
+            "derived_files_left",
+            f"{len(stray)} derived files of {size:.1f} MB are of no use any more.",
+            "`arag compact` deletes them.",
+            files=tuple(str(path) for path in stray),
+        )
+
+
+def wrong_derived_files(directory: Path, sentences: lance.LanceDataset) -> list[Path]:
+    """The derived files, by fragment, that cannot be read or differ from the table."""
+    wrong: list[Path] = []
+    for fragment in sentences.get_fragments():
+        files = derived_files(directory / "derived", stem_of(fragment))
+        if not all(path.exists() for path in files):
+            continue  # made when first needed
+        try:
+            vectors, owners, index = (np.load(path, mmap_mode="r") for path in files)
+        except (OSError, ValueError):
+            wrong += files
+            continue
+        if not _agrees((vectors, owners, index), sentences, fragment):
+            wrong += files
+    return wrong
+
+
+def _agrees(derived: Derived, sentences: lance.LanceDataset, fragment: lance.LanceFragment) -> bool:
+    vectors, owners, index = derived
+    dimensions = sentences.schema.field("vector").type.list_size
+    if vectors.shape != (fragment.physical_rows, dimensions) or not (
+        len(owners) == len(index) == fragment.physical_rows
+    ):
+        return False
+    scanner = sentences.scanner(
+        columns=["document", "chunk", "sentence", "vector"],
+        fragments=[fragment],
+        filter="vector IS NOT NULL",  # a sentence without one has no owner here
+        with_row_address=True,
+    )
+    for batch in scanner.to_batches():
+        rows = batch.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)
+        flat = batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions)
+        same = (
+            np.array_equal(owners[rows], keys_of(batch))
+            and np.array_equal(index[rows], batch["sentence"].to_numpy())
+            and np.array_equal(vectors[rows], flat, equal_nan=True)
+        )
+        if not same:
+            return False
+    return True

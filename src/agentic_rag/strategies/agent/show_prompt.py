@@ -1,0 +1,41 @@
+"""Exactly what is sent to the model for a question: `arag ask --show-prompt`."""
+
+from typing import TYPE_CHECKING
+
+from agentic_rag.config import Settings
+from agentic_rag.strategies.agent.conversation import evidence_ids, user_message
+from agentic_rag.strategies.agent.history import as_json
+from agentic_rag.strategies.agent.prompts import Language, read
+from agentic_rag.strategies.agent.tools import definitions
+from agentic_rag.text.language import is_chinese
+
+if TYPE_CHECKING:
+    from agentic_rag.knowledge_base import KnowledgeBase
+    from agentic_rag.strategies.question import Turn
+
+
+def show_prompt(
+    kb: "KnowledgeBase",
+    question: str,
+    settings: Settings | None = None,
+    history: "tuple[Turn, ...]" = (),
+) -> str:
+    """The system prompt, the tools as JSON and the user's message, as the first step sends them.
+
+    In a conversation the question is made self-contained by the model first; here it stands as
+    it was asked.
+    """
+    settings = settings or kb.settings
+    question = question.strip()
+    language: Language = "zh" if is_chinese(question) else "en"
+    evidence = kb.snapshot().read_chunk(evidence_ids(history)).chunks if history else ()
+    return "\n\n".join(
+        [
+            "--- system prompt ---",
+            read("system", language),
+            "--- tools ---",
+            as_json(definitions(language, settings.search.top_k)),
+            "--- user message ---",
+            user_message(question, history, list(evidence), language),
+        ]
+    )
