@@ -154,14 +154,21 @@ class Indexing:
             if self._stopped():
                 break
             if isinstance(found, Problem):
-                if not (self._wishes.sync and found.uri in self._known):
-                    self._tell("failed", found.uri, reason=found.reason, explicit=True)
+                self._problem(found)
             elif not skipped.holds(found.path):
                 sources.append(found)
                 if len(sources) % 100 == 0:
                     self._progress("scan", len(sources), None, "documents")
         self._progress("scan", len(sources), len(sources), "documents")
         return sources
+
+    def _problem(self, found: Problem) -> None:
+        inside = f"{found.uri.rstrip('/')}/"
+        known = found.uri in self._known or any(uri.startswith(inside) for uri in self._known)
+        if self._wishes.sync and known and not Path(found.uri).exists():
+            return  # what was indexed there is removed, and told so
+        kind: Kind = "unsupported" if found.skipped else "failed"
+        self._tell(kind, found.uri, reason=found.reason, explicit=not found.skipped)
 
     def _gone(self, paths: Sequence[Path], sources: Sequence[Source]) -> list[str]:
         """Indexed files under `paths` that are no longer on disk."""
