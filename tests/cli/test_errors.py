@@ -95,8 +95,9 @@ def test_what_may_not_be_read_is_one_line(arag: Arag, tmp_path: Path) -> None:
     user = os.geteuid()
     try:
         if user == 0:
-            for folder in tmp_path.parents[:2]:
-                folder.chmod(0o755)
+            for folder in tmp_path.parents:
+                if folder.name.startswith(("pytest-", "popen-")):  # pytest closes them to others
+                    folder.chmod(0o755)
             os.seteuid(65534)  # root may read everything
         indexed = arag("index", "closed.txt")
         searched = arag("search", "words", "--kb", "kb")
