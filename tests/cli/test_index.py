@@ -175,6 +175,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(arag: Arag, tmp_
         (many / f"{number:02}.txt").write_text(sentences)
     running = _indexing(tmp_path, "many", ARAG_INDEX__BATCH_SECONDS="0.5")
     while not _documents(tmp_path / ".arag"):
+        assert running.poll() is None
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
     _out, err = running.communicate(timeout=120)

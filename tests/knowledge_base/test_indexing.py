@@ -210,6 +210,18 @@ def test_metadata_is_kept_and_can_be_added_later(kb: KnowledgeBase, write: Write
     assert kb.documents()[0].metadata == {"team": "law", "year": 2024}
 
 
+def test_given_metadata_and_the_folders_outlast_a_change(
+    kb: KnowledgeBase, write: Write, tmp_path: Path
+) -> None:
+    path = write("part/a.md", "---\ndraft: true\n---\nalpha one")
+    kb.add(tmp_path / "docs", metadata={"team": "law"})
+    assert kb.documents()[0].metadata == {"draft": True, "team": "law"}
+    write("part/a.md", "---\nauthor: Li\n---\nalpha two")
+    kb.add(path)
+    assert kb.documents()[0].metadata == {"author": "Li", "team": "law"}
+    assert kb.chunks(1)[0].section == "part"
+
+
 def test_a_stopped_run_keeps_what_was_done_and_the_next_one_goes_on(
     tmp_path: Path, embedder: HashEmbedder, write: Write
 ) -> None:

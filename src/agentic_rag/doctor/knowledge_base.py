@@ -1,6 +1,5 @@
 """The check-up of a knowledge base: every finding, and the repairs for those that need one."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -136,7 +135,7 @@ def repair(
     failed = [f"{row['number']} {row['uri']}: its file is gone" for row in _gone(known, damaged)]
     for row in again.values():
         try:
-            report = kb.add([row["uri"]], retry_failed=True, metadata=json.loads(row["metadata"]))
+            report = kb.add([row["uri"]], retry_failed=True)
         except AragError as error:
             failed.append(f"{row['number']} {row['uri']}: {error}")
             continue

@@ -195,7 +195,7 @@ class Indexing:
             if known and known["content_hash"] == digest:
                 self._keep(source, known, touched=True)
                 return
-            document = parse(source.uri, data, source.folders)
+            document = parse(source.uri, data, _folders(source, known))
             drafts = self._cut(document)
             self._bytes_parsed += source.size
             self._embed(source, known, digest, document, drafts)
@@ -215,12 +215,14 @@ class Indexing:
         self._bytes_total -= source.size
         metadata = json.loads(known["metadata"])
         described = {**metadata, **self._wishes.metadata}
+        given = {**json.loads(known["given_metadata"]), **self._wishes.metadata}
         if touched or described != metadata:
             row = {
                 **known,
                 "mtime_ns": source.mtime_ns,
                 "indexed_ns": time.time_ns(),
                 "metadata": json.dumps(described, ensure_ascii=False),
+                "given_metadata": json.dumps(given, ensure_ascii=False),
             }
             self._known[source.uri] = row
             self._batches.put(Entry(row, lambda: None))
@@ -280,7 +282,8 @@ class Indexing:
                 spilled, parts = True, []
                 if self._stopped():
                     return
-        row = document_row(number, source, digest, document, drafts, self._wishes.metadata)
+        given = {**(json.loads(known["given_metadata"]) if known else {}), **self._wishes.metadata}
+        row = document_row(number, source, digest, document, drafts, given)
         row["sentences"], row["without_vector"] = len(sentences), missing
         self._known[source.uri] = row
         kind: Kind = "empty" if not drafts else "updated" if known else "added"
@@ -375,6 +378,11 @@ class Indexing:
 
     def _stopped(self) -> bool:
         return self._wishes.stop.is_set()
+
+
+def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
+    """The knowledge path of a source; a file named by itself keeps the one it was met with."""
+    return tuple(known["folders"]) if source.explicit and known else source.folders
 
 
 def _is_gone(path: Path) -> bool:

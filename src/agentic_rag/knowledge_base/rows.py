@@ -58,7 +58,10 @@ def document_row(
     drafts: Sequence[ChunkDraft],
     metadata: Mapping[str, Scalar],
 ) -> dict[str, Any]:
-    """Row of the documents table for a parsed document; its sentences are counted later."""
+    """Row of the documents table for a parsed document; its sentences are counted later.
+
+    `metadata` is what was given to the document, beside what is its own.
+    """
     return {
         "number": number,
         "uri": source.uri,
@@ -75,6 +78,8 @@ def document_row(
         "without_vector": 0,
         "tokens": sum(draft.tokens for draft in drafts),
         "metadata": json.dumps({**document.metadata, **metadata}, ensure_ascii=False),
+        "given_metadata": json.dumps(dict(metadata), ensure_ascii=False),
+        "folders": list(document.knowledge_path),
     }
 
 
@@ -91,6 +96,8 @@ def failed_row(
         "without_vector": 0,
         "tokens": 0,
         "metadata": "{}",
+        "given_metadata": "{}",
+        "folders": list(source.folders),
     }
     return {
         **row,

@@ -48,7 +48,9 @@ DOCUMENTS = pa.schema(
         ("sentences", pa.int32()),
         ("without_vector", pa.int32()),
         ("tokens", pa.int64()),
-        ("metadata", pa.string()),  # JSON object
+        ("metadata", pa.string()),  # JSON object: the document's own and what was given to it
+        ("given_metadata", pa.string()),  # JSON object: only what was given, kept when it changes
+        ("folders", pa.list_(pa.string())),  # its knowledge path
     ]
 )
 _SENTENCE = pa.struct(
