@@ -3,7 +3,7 @@
 `python benchmarks/quality.py` reads hotpotqa, musique and laws under --data, indexes them with
 the real embedder (minutes at the first run, nothing at later ones) and prints recall for each
 way of searching, how often questions and off-topic queries are called unrelated, and the laws'
-questions that were missed. The targets are those of issue 2. See README.md for results.
+questions that were missed. See README.md for results.
 """
 
 import json
@@ -28,7 +28,7 @@ from benchmarks.places import OWN_DATA, default_settings, parser, say
 from benchmarks.timing import print_table
 
 _CUTS = (2, 5, 10, 20)
-_TARGETS = {  # issue 2: (ranking, cut) -> recall to reach
+_TARGETS = {  # (ranking, cut) -> recall to reach
     ("hotpotqa", "semantic", 5): 0.85,
     ("musique", "semantic", 5): 0.67,
 }

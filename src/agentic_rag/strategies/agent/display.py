@@ -1,4 +1,4 @@
-"""What the model is shown of a search or a reading (DESIGN, below contract 3).
+"""What the model is shown of a search or a reading.
 
 Each point of it is a setting in `[agent]`: labels, short chunks whole, marks for repeats, equal
 chunks folded, a cap. Documents' text stands inside one marked block that no text can close.

@@ -1,7 +1,7 @@
 """The agent's loop: the model searches, reads and answers by itself (ReAct; A-RAG).
 
 One turn of the model is one step. It ends in a tool call, which is run and answered, or in the
-answer. At a limit (limits.py) the answer is asked for (forcing.py). DESIGN, contract 4.
+answer. At a limit (limits.py) the answer is asked for (forcing.py).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,6 +1,6 @@
 """The three retrieval tools of one question, as the model calls them.
 
-keyword_search, semantic_search and read_chunk of A-RAG; DESIGN, contracts 1 to 3.
+keyword_search, semantic_search and read_chunk of A-RAG.
 
 A call never raises: what goes wrong is told to the model in the result.
 """
