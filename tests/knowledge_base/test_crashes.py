@@ -155,6 +155,8 @@ def test_tables_without_a_head_are_never_overwritten(tmp_path: Path) -> None:
     (directory / "head.json").unlink()
     with pytest.raises(DamagedKnowledgeBase, match=r"no head\.json"):
         opened(directory)
+    with pytest.raises(DamagedKnowledgeBase, match=r"no head\.json"):
+        KnowledgeBase.open(directory, settings=Settings(), create=False)
     (directory / "head.json").write_text("{")
     with pytest.raises(DamagedKnowledgeBase, match="not readable"):
         opened(directory)

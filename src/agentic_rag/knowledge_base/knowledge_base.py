@@ -18,6 +18,7 @@ from agentic_rag.knowledge_base.lock import writer, writer_lock
 from agentic_rag.knowledge_base.records import (
     Chunk,
     CompactReport,
+    DamagedKnowledgeBase,
     DocumentInfo,
     EmbeddingModelMismatch,
     Filter,
@@ -80,6 +81,11 @@ class KnowledgeBase:
         directory = Path(path if path is not None else settings.kb)
         kb = cls(directory, settings, embedder)
         if read_head(directory) is None:
+            if not create and is_knowledge_base(directory):
+                raise DamagedKnowledgeBase(
+                    f"{directory} has tables but no head.json, which says what is valid in them; "
+                    "restore that file from a backup, or move the directory away and index again."
+                )
             if not create:
                 raise NoKnowledgeBase(
                     f"There is no knowledge base at {directory}; make one with 'arag index PATH'."
