@@ -16,7 +16,8 @@ from agentic_rag.knowledge_base import (
     Progress,
     UnknownDocument,
 )
-from agentic_rag.knowledge_base.indexing import _RACY_NS, _is_gone
+from agentic_rag.knowledge_base.indexing import _RACY_NS
+from agentic_rag.knowledge_base.scanning import is_gone
 from agentic_rag.models.embedder import EmbeddingFailed, Vectors
 from tests.knowledge_base.embedders import HashEmbedder
 
@@ -422,10 +423,10 @@ def test_a_folder_of_other_files_is_not_made_a_knowledge_base(
 
 
 def test_what_cannot_be_looked_at_is_not_taken_for_gone(tmp_path: Path) -> None:
-    assert _is_gone(tmp_path / "nothing")
-    assert not _is_gone(tmp_path)
+    assert is_gone(tmp_path / "nothing")
+    assert not is_gone(tmp_path)
     # Stands for a folder that may not be entered, which stops everybody but root.
-    assert not _is_gone(tmp_path / ("x" * 5000))
+    assert not is_gone(tmp_path / ("x" * 5000))
 
 
 def test_long_sentences_are_told_of_one_by_one_and_can_be_stopped(

@@ -35,7 +35,8 @@ from agentic_rag.knowledge_base.rows import (
     sentence_rows,
     sentences_to_embed,
 )
-from agentic_rag.knowledge_base.tables import Writer, is_knowledge_base
+from agentic_rag.knowledge_base.scanning import KnowledgeBases, is_gone
+from agentic_rag.knowledge_base.tables import Writer
 from agentic_rag.models.embedder import Embedder
 from agentic_rag.text.chunking import ChunkDraft, chunk_document
 from agentic_rag.text.document import Document, Scalar
@@ -63,22 +64,6 @@ class Wishes:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     on_progress: Callable[[Progress], None] = lambda progress: None
     stop: threading.Event = field(default_factory=threading.Event)
-
-
-class _KnowledgeBases:
-    """Tells files of knowledge bases, which are nobody's documents, from others."""
-
-    def __init__(self, own: Path) -> None:
-        self._known = {own.resolve(): True}
-
-    def holds(self, path: Path) -> bool:
-        return self._is_inside(path.resolve().parent)
-
-    def _is_inside(self, folder: Path) -> bool:
-        if folder not in self._known:
-            above = folder.parent != folder and self._is_inside(folder.parent)
-            self._known[folder] = above or is_knowledge_base(folder)
-        return self._known[folder]
 
 
 class Indexing:
@@ -148,7 +133,7 @@ class Indexing:
 
     def _scan(self, paths: Sequence[Path]) -> list[Source]:
         exclude = (*self._settings.index.exclude, *self._wishes.exclude)
-        skipped = _KnowledgeBases(self._writer.directory)
+        skipped = KnowledgeBases(self._writer.directory)
         sources = []
         for found in find_sources(paths, exclude):
             if self._stopped():
@@ -179,7 +164,7 @@ class Indexing:
         return sorted(
             uri
             for uri in self._known.keys() - seen
-            if (uri in roots or uri.startswith(inside)) and _is_gone(Path(uri))
+            if (uri in roots or uri.startswith(inside)) and is_gone(Path(uri))
         )
 
     # -- one document -------------------------------------------------------------------------
@@ -383,16 +368,6 @@ class Indexing:
 def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
     """The knowledge path of a source; a file named by itself keeps the one it was met with."""
     return tuple(known["folders"]) if source.explicit and known else source.folders
-
-
-def _is_gone(path: Path) -> bool:
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # it may be there, where we may not look
-    return False
 
 
 def _hash(data: bytes) -> str:

@@ -1,0 +1,33 @@
+"""Which of the files met are documents to take, and which indexed ones are gone from disk."""
+
+from pathlib import Path
+
+from agentic_rag.knowledge_base.tables import is_knowledge_base
+
+
+class KnowledgeBases:
+    """Tells files of knowledge bases, which are nobody's documents, from others."""
+
+    def __init__(self, own: Path) -> None:
+        self._known = {own.resolve(): True}
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file lies inside a knowledge base, ours or another."""
+        return self._is_inside(path.resolve().parent)
+
+    def _is_inside(self, folder: Path) -> bool:
+        if folder not in self._known:
+            above = folder.parent != folder and self._is_inside(folder.parent)
+            self._known[folder] = above or is_knowledge_base(folder)
+        return self._known[folder]
+
+
+def is_gone(path: Path) -> bool:
+    """Whether a file is no longer there; not whether it cannot be looked at."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # it may be there, where we may not look
+    return False
