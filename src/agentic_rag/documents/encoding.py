@@ -157,11 +157,10 @@ def _compare(data: bytes, fault: int) -> Decoded:
     faults = whole.count(_OMITTED)
     three_bytes = len(_THREE_BYTES.findall(whole))
     two_bytes = len(_TWO_BYTES.findall(whole))
-    if three_bytes > faults or two_bytes > 20 * faults:
-        # Bytes of other encodings seldom look like two-byte UTF-8, hardly ever like three-byte.
-        if faults * _CHARACTERS_PER_FAULT <= len(whole):
-            return _accept(whole, faults, "utf-8")
-        raise NotText(f"it is UTF-8 with {faults} faults, the first at byte {fault}")
+    # Bytes of other encodings seldom look like two-byte UTF-8, hardly ever like three-byte.
+    like_utf8 = three_bytes > faults or two_bytes > 20 * faults
+    if like_utf8 and faults * _CHARACTERS_PER_FAULT <= len(whole):
+        return _accept(whole, faults, "utf-8")
     readings: list[tuple[float, str, str, int]] = []
     for encoding, table, prior, sense in (
         ("gb18030", han_readings.simplified(), 0.0, _SENSE_HAN),
@@ -183,6 +182,8 @@ def _compare(data: bytes, fault: int) -> Decoded:
             if (found := _tolerant(data, encoding)) and han_readings.usual_share(found[0]) == 1:
                 score = han_readings.score_han(found[0], han_readings.everyday())
                 readings.append((score.total + _UNMARKED_UTF16, encoding, *found))
+    if like_utf8 and not (readings and max(readings)[3] == 0):
+        raise NotText(f"it is UTF-8 with {faults} faults, the first at byte {fault}")
     if not readings:
         raise NotText(
             f"its encoding is none of UTF-8 (invalid at byte {fault}), UTF-16, GB18030, Big5 and "

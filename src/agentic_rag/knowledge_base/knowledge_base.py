@@ -36,6 +36,7 @@ from agentic_rag.knowledge_base.tables import (
     Writer,
     bytes_and_files,
     create_tables,
+    has_rows,
     is_knowledge_base,
     open_table,
     unindexed_rows,
@@ -81,7 +82,7 @@ class KnowledgeBase:
         directory = Path(path if path is not None else settings.kb)
         kb = cls(directory, settings, embedder)
         if read_head(directory) is None:
-            if not create and is_knowledge_base(directory):
+            if not create and has_rows(directory):  # not one that is being made just now
                 raise DamagedKnowledgeBase(
                     f"{directory} has tables but no head.json, which says what is valid in them; "
                     "restore that file from a backup, or move the directory away and index again."

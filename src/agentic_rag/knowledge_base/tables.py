@@ -141,6 +141,11 @@ def is_knowledge_base(directory: Path) -> bool:
     return Path(table_path(directory, "documents")).is_dir()
 
 
+def has_rows(directory: Path) -> bool:
+    """Whether the tables of a directory, with or without a head, hold anything."""
+    return is_knowledge_base(directory) and any(_rows(directory, name) for name in NAMES)
+
+
 def _rows(directory: Path, name: str) -> int:
     try:
         return int(lance.dataset(table_path(directory, name)).count_rows())
