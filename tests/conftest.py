@@ -6,7 +6,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Machines are shared and slow at times; a test that is right is right at any speed.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "unhurried",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # there, the same examples every time
+)
 settings.load_profile("unhurried")
 
 KEYS = (
