@@ -7,12 +7,13 @@ Errors of every provider come out as `ModelCallFailed` with one sentence. What m
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agentic_rag.errors import AragError
-from agentic_rag.strategies.thoughts import Piece, ThoughtSplitter
+from agentic_rag.strategies.streaming import streamed, told_apart
+from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.strategies.trace import Usage
 from agentic_rag.text.tokens import count_tokens
 
@@ -130,75 +131,30 @@ async def tried_twice(
 async def _request(
     model: "Model", prompt: Prompt, settings: "ModelSettings", silence: float, cost: float | None
 ) -> AsyncGenerator[Piece | Reply, None]:
-    from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.messages import (
-        ModelRequest,
-        PartDeltaEvent,
-        PartStartEvent,
-        TextPart,
-        TextPartDelta,
-        ThinkingPart,
-        ThinkingPartDelta,
-        UserPromptPart,
-    )
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
 
     messages: list[ModelMessage] = [
         ModelRequest(parts=[UserPromptPart(prompt.user)], instructions=prompt.instructions)
     ]
-    splitter = ThoughtSplitter()
-    text: list[str] = []
-    thoughts: list[str] = []
-
-    def keep(pieces: list[Piece]) -> list[Piece]:
-        for piece in pieces:
-            if piece.kind == "restart":
-                text.clear()
-            else:
-                (text if piece.kind == "text" else thoughts).append(piece.text)
-        return pieces
-
-    async with AsyncExitStack() as stack:
-        request = model_request_stream(model, messages, model_settings=settings)
-        async with asyncio.timeout(silence):
-            stream = await stack.enter_async_context(request)
-        events = aiter(stream)
-        while True:
-            async with asyncio.timeout(silence):
-                event = await anext(events, None)
-            match event:
-                case None:
-                    break
-                case (
-                    PartStartEvent(part=TextPart(content=said))
-                    | PartDeltaEvent(delta=TextPartDelta(content_delta=said))
-                ):
-                    pieces = splitter.feed(said)
-                case (
-                    PartStartEvent(part=ThinkingPart(content=thought))
-                    | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought))
-                ):
-                    pieces = [Piece("thought", thought)] if thought else []
-                case _:
-                    continue
-            for piece in keep(pieces):
+    async with aclosing(told_apart(streamed(model, messages, settings, silence))) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Piece):
                 yield piece
-        for piece in keep(splitter.finish()):
-            yield piece
-        response = stream.get()
-    written, thinking = "".join(text).rstrip(), "".join(thoughts).strip()
-    yield Reply(
-        text=written,
-        thoughts=thinking,
-        cut_off=response.finish_reason == "length",
-        unclosed=splitter.unclosed or (not written and bool(thinking)),
-        broken_off=has_no_end(response),
-        usage=usage_of(
-            response,
-            lambda: count_tokens(prompt.instructions + prompt.user),
-            written + thinking,
-            cost,
-        ),
-    )
+                continue
+            written, response = piece.text.rstrip(), piece.response
+            yield Reply(
+                text=written,
+                thoughts=piece.thoughts,
+                cut_off=response.finish_reason == "length",
+                unclosed=piece.unclosed or (not written and bool(piece.thoughts)),
+                broken_off=has_no_end(response),
+                usage=usage_of(
+                    response,
+                    lambda: count_tokens(prompt.instructions + prompt.user),
+                    written + piece.thoughts,
+                    cost,
+                ),
+            )
 
 
 def has_no_end(response: "ModelResponse") -> bool:

@@ -4,11 +4,10 @@ The history is ours: text without thoughts in it, call ids that are all differen
 that a provider takes back. What a provider refuses of the settings is left out and asked again.
 """
 
-import asyncio
 import re
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,8 @@ from agentic_rag.strategies.reply import (
     tried_twice,
     usage_of,
 )
-from agentic_rag.strategies.thoughts import Piece, ThoughtSplitter
+from agentic_rag.strategies.streaming import Said, streamed, told_apart, whole
+from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.strategies.trace import Usage
 
 if TYPE_CHECKING:
@@ -163,113 +163,23 @@ class Requests:
         elif not may_call:
             settings["tool_choice"] = "none"
         parameters = ModelRequestParameters(function_tools=self.tools)
-        splitter = ThoughtSplitter()
-        text: list[str] = []
-        thoughts: list[str] = []
-        response: ModelResponse | None = None
-
-        def keep(pieces: list[Piece]) -> list[Piece]:
-            for piece in pieces:
-                if piece.kind == "restart":
-                    text.clear()
-                else:
-                    (text if piece.kind == "text" else thoughts).append(piece.text)
-            return pieces
-
-        said = self._streamed if self.streaming else self._whole
         chosen = cast("ModelSettings", settings)
-        async with aclosing(said(messages, chosen, parameters)) as parts:
-            async for part in parts:
-                if isinstance(part, Piece):
-                    given = splitter.feed(part.text) if part.kind == "text" else [part]
-                    for piece in keep(given):
-                        yield piece
-                else:
-                    response = part
-        for piece in keep(splitter.finish()):
-            yield piece
-        assert response is not None  # both ways of asking end in one
-        yield self._turn(
-            response,
-            "".join(text).strip(),
-            "".join(thoughts).strip(),
-            sent,
-            unclosed=splitter.unclosed,
-        )
+        said = streamed if self.streaming else whole
+        parts = said(self.model, messages, chosen, self.silence, parameters)
+        async with aclosing(told_apart(parts)) as pieces:
+            async for piece in pieces:
+                yield piece if isinstance(piece, Piece) else self._turn(piece, sent)
 
-    async def _streamed(
-        self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: Any
-    ) -> "AsyncGenerator[Piece | ModelResponse, None]":
-        from pydantic_ai.direct import model_request_stream
-        from pydantic_ai.messages import (
-            PartDeltaEvent,
-            PartStartEvent,
-            TextPart,
-            TextPartDelta,
-            ThinkingPart,
-            ThinkingPartDelta,
-        )
-
-        async with AsyncExitStack() as stack:
-            request = model_request_stream(
-                self.model,
-                messages,
-                model_settings=settings,
-                model_request_parameters=parameters,
-            )
-            async with asyncio.timeout(self.silence):
-                stream = await stack.enter_async_context(request)
-            events = aiter(stream)
-            while True:
-                async with asyncio.timeout(self.silence):
-                    event = await anext(events, None)
-                match event:
-                    case None:
-                        break
-                    case (
-                        PartStartEvent(part=TextPart(content=said))
-                        | PartDeltaEvent(delta=TextPartDelta(content_delta=said))
-                    ):
-                        yield Piece("text", said)
-                    case (
-                        PartStartEvent(part=ThinkingPart(content=thought))
-                        | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought))
-                    ):
-                        if thought:
-                            yield Piece("thought", thought)
-            yield stream.get()
-
-    async def _whole(
-        self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: Any
-    ) -> "AsyncGenerator[Piece | ModelResponse, None]":
-        from pydantic_ai.direct import model_request
-        from pydantic_ai.messages import TextPart, ThinkingPart
-
-        async with asyncio.timeout(self.silence):
-            response = await model_request(
-                self.model,
-                messages,
-                model_settings=settings,
-                model_request_parameters=parameters,
-            )
-        for part in response.parts:
-            if isinstance(part, TextPart) and part.content:
-                yield Piece("text", part.content)
-            elif isinstance(part, ThinkingPart) and part.content:
-                yield Piece("thought", part.content)
-        yield response
-
-    def _turn(
-        self, response: "ModelResponse", text: str, thoughts: str, sent: int, *, unclosed: bool
-    ) -> ModelTurn:
+    def _turn(self, said: Said, sent: int) -> ModelTurn:
         from pydantic_ai.messages import ToolCallPart
 
+        response, text, thoughts = said.response, said.text.strip(), said.thoughts
         made = [part for part in response.parts if isinstance(part, ToolCallPart)]
         calls = [
             Call(part.tool_call_id, part.tool_name, canonical(part.tool_name), part.args)
             for part in made
         ]
-        said = text + thoughts + "".join(part.args_as_json_str() for part in made)
+        sent_back = text + thoughts + "".join(part.args_as_json_str() for part in made)
         if not calls:
             written = find_text_calls(text, canonical)
             calls = [Call("", tool, tool, arguments) for tool, arguments in written.calls]
@@ -281,9 +191,9 @@ class Requests:
             calls=tuple(calls),
             response=replace(response, parts=_parts_to_keep(response, text, calls)),
             cut_off=response.finish_reason == "length",
-            unclosed=unclosed or (not text and not calls and bool(thoughts)),
+            unclosed=said.unclosed or (not text and not calls and bool(thoughts)),
             broken_off=self.streaming and has_no_end(response),
-            usage=usage_of(response, lambda: sent, said, self.cost),
+            usage=usage_of(response, lambda: sent, sent_back, self.cost),
         )
 
 
