@@ -37,6 +37,7 @@ from agentic_rag.strategies.phrases import Phrase, say, says_not_found
 from agentic_rag.strategies.question import Question
 from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
 from agentic_rag.strategies.sentence_gate import SentenceGate
+from agentic_rag.strategies.shown_prompt import ShownPrompt
 from agentic_rag.strategies.support import Passage, names_met
 from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.language import is_chinese
@@ -74,23 +75,41 @@ async def naive(question: Question) -> AsyncIterator[Event]:
     for message in found.notices:
         yield Notice(level="warning", code="search", message=message)
 
-    if not found.hits:
-        phrase: Phrase = "nothing_matches_filter" if question.where else "empty_knowledge_base"
-        events = _passages_answer(question, say(phrase, question.text), (), "insufficient")
-    elif not found.related:
-        lead = f"{say('not_related', question.text)}\n\n{say('nearest', question.text)}"
-        events = _passages_answer(question, lead, found.hits, "insufficient")
-    elif question.chat.connect is None:
-        lead = say("no_model", question.text)
-        events = _passages_answer(question, lead, found.hits, "answered")
-    elif question.chat.demonstration and (is_chinese(question.text) or not passages):
-        lead = say("demonstration_chinese", question.text)
-        events = _passages_answer(question, lead, found.hits, "answered")
-    else:
+    instead = _without_model(question, found, passages)
+    if instead is None:
         events = _model_answer(question, found.hits, passages)
+    else:
+        lead, hits, status = instead
+        events = _passages_answer(question, lead, hits, status)
     async with aclosing(events):
         async for event in events:
             yield event
+
+
+def first_prompt(question: Question) -> ShownPrompt | None:
+    """What the model would be sent for `question`, after the same search; None where none is."""
+    found, passages = _retrieve(question, question.settings.answer.passages)
+    if _without_model(question, found, passages) is not None:
+        return None
+    prompt = _prompt(question, passages)
+    return ShownPrompt(system=prompt.instructions, user=prompt.user)
+
+
+def _without_model(
+    question: Question, found: "SearchResult", passages: list[Passage]
+) -> "tuple[str, Sequence[Hit], Status] | None":
+    """The lead, the hits and the status of an answer that no model is asked for; else None."""
+    if not found.hits:
+        phrase: Phrase = "nothing_matches_filter" if question.where else "empty_knowledge_base"
+        return say(phrase, question.text), (), "insufficient"
+    if not found.related:
+        lead = f"{say('not_related', question.text)}\n\n{say('nearest', question.text)}"
+        return lead, found.hits, "insufficient"
+    if question.chat.connect is None:
+        return say("no_model", question.text), found.hits, "answered"
+    if question.chat.demonstration and (is_chinese(question.text) or not passages):
+        return say("demonstration_chinese", question.text), found.hits, "answered"
+    return None
 
 
 def _retrieve(question: Question, top_k: int) -> "tuple[SearchResult, list[Passage]]":

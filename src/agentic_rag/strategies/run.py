@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from agentic_rag.errors import AragError
 from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model
-from agentic_rag.strategies.agent import agent
+from agentic_rag.strategies.agent import agent, check_tools
+from agentic_rag.strategies.agent import first_prompt as agent_prompt
 from agentic_rag.strategies.events import (
     Event,
     Notice,
@@ -22,8 +23,10 @@ from agentic_rag.strategies.events import (
     TraceEvent,
     kept,
 )
+from agentic_rag.strategies.naive import first_prompt as naive_prompt
 from agentic_rag.strategies.naive import naive
 from agentic_rag.strategies.question import Question, Strategy, Turn
+from agentic_rag.strategies.shown_prompt import ShownPrompt
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -37,6 +40,10 @@ STRATEGIES: dict[str, Strategy] = {"agent": agent, "naive": naive}
 
 class BadQuestion(AragError):
     """The question is empty, or the strategy is not one of those there are."""
+
+
+class NothingToSend(AragError):
+    """A question is answered without a model, so there is no prompt to show."""
 
 
 class AnswerFailed(AragError):
@@ -62,25 +69,17 @@ async def stream(
     `strategy` and `model` override the settings; `model` may be a Pydantic AI model. `settings`
     default to the knowledge base's own. Where neither names a strategy, the agent answers if the
     model can call tools, else `naive`. `history` are the earlier turns of the conversation, oldest
-    first. Raises `BadQuestion`, or what choosing the model raises, before the first event; whatever
-    fails later ends the stream with `run_failed`. Closing the iterator or cancelling its task ends
-    the model's request.
+    first. Raises `BadQuestion`, `ModelWithoutTools` or what choosing the model raises, before the
+    first event; whatever fails later ends the stream with `run_failed`. Closing the iterator or
+    cancelling its task ends the model's request.
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings
-    name = strategy or settings.strategy
-    if not question.strip():
-        raise BadQuestion("The question is empty; ask something.")
-    if name and name not in STRATEGIES:
-        known = ", ".join(sorted(STRATEGIES))
-        raise BadQuestion(f"There is no strategy {name!r}; use one of: {known}.")
+    _check(question, strategy or settings.strategy)
     chat = await asyncio.to_thread(_chat_model, settings, model)
-    why = chat.why
-    if not name:
-        name = "agent" if chat.tools else "naive"
-        if chat.connect is not None:
-            can = "It can" if chat.tools else "It is not known to"
-            why = f"{why} {can} call tools, so the strategy is `{name}`."
+    name, why = _chosen(strategy or settings.strategy, chat)
+    if name == "agent":
+        check_tools(chat)
 
     events: list[Event] = []
 
@@ -161,6 +160,57 @@ def ask_sync(
             history=history,
         )
     )
+
+
+def shown_prompt(
+    kb: "KnowledgeBase",
+    question: str,
+    *,
+    strategy: str | None = None,
+    settings: "Settings | None" = None,
+    where: "Filter | None" = None,
+) -> ShownPrompt:
+    """What `stream` would send the model first, of the strategy that would answer; asks nothing.
+
+    The agent's prompt is shown without a model at hand too, since it is the same for all. Raises
+    what `stream` raises, `NothingToSend` where no model would be asked, and `ModelWithoutTools`.
+    """
+    settings = kb.settings if settings is None else settings
+    _check(question, strategy or settings.strategy)
+    chat = _chat_model(settings, None)
+    name, _ = _chosen(strategy or settings.strategy, chat)
+    if name == "agent":
+        if chat.connect is not None or settings.model:
+            check_tools(chat)
+        return agent_prompt(kb, question, settings)
+    asked = Question(question.strip(), kb.snapshot(), settings, chat, where)
+    prompt = naive_prompt(asked)
+    if prompt is None:
+        reason = "there is no model" if chat.connect is None else "the documents hold too little"
+        raise NothingToSend(
+            f"No model would be asked, because {reason}: the best passages would be the answer. "
+            "`--strategy agent` shows the prompt of the agent."
+        )
+    return prompt
+
+
+def _check(question: str, strategy: str) -> None:
+    if not question.strip():
+        raise BadQuestion("The question is empty; ask something.")
+    if strategy and strategy not in STRATEGIES:
+        known = ", ".join(sorted(STRATEGIES))
+        raise BadQuestion(f"There is no strategy {strategy!r}; use one of: {known}.")
+
+
+def _chosen(strategy: str, chat: ChatModel) -> tuple[str, str]:
+    """The strategy that answers, and why this model and this strategy do."""
+    if strategy:
+        return strategy, chat.why
+    name = "agent" if chat.tools else "naive"
+    if chat.connect is None:
+        return name, chat.why
+    can = "It can" if chat.tools else "It is not known to"
+    return name, f"{chat.why} {can} call tools, so the strategy is `{name}`."
 
 
 def _chat_model(settings: "Settings", model: "str | Model | None") -> ChatModel:

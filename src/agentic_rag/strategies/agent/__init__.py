@@ -6,9 +6,16 @@ display.py what the model sees of their results, tracker.py what it has seen alr
 gives the tools to an agent of anyone's own.
 """
 
-from agentic_rag.strategies.agent.loop import agent
+from agentic_rag.strategies.agent.loop import agent, check_tools
 from agentic_rag.strategies.agent.requests import ModelWithoutTools
-from agentic_rag.strategies.agent.show_prompt import show_prompt
+from agentic_rag.strategies.agent.show_prompt import first_prompt, show_prompt
 from agentic_rag.strategies.agent.toolset import retrieval_toolset
 
-__all__ = ["ModelWithoutTools", "agent", "retrieval_toolset", "show_prompt"]
+__all__ = [
+    "ModelWithoutTools",
+    "agent",
+    "check_tools",
+    "first_prompt",
+    "retrieval_toolset",
+    "show_prompt",
+]

@@ -30,6 +30,8 @@ from agentic_rag.strategies.naive import naive
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+    from agentic_rag.models.chat import ChatModel
+    from agentic_rag.models.connect import Connect
     from agentic_rag.strategies.question import Question
 
 _EMPTY_IN_A_ROW = 2  # empty replies that are tolerated before the answer is asked for
@@ -38,12 +40,7 @@ _EMPTY_IN_A_ROW = 2  # empty replies that are tolerated before the answer is ask
 async def agent(question: "Question") -> AsyncIterator[Event]:
     """Answer `question`; the last event is `run_finished`. Raises `ModelWithoutTools`."""
     chat = question.chat
-    if chat.connect is None or chat.demonstration:
-        who = "There is no model" if chat.connect is None else f"The model {chat.name} is too small"
-        raise ModelWithoutTools(
-            f"{who}, and the strategy `agent` needs one that can call tools; set `model` to one, "
-            "or use `--strategy naive`, which works without."
-        )
+    connect = check_tools(chat)
     state = begun(question)
     if not any(document.chunks for document in question.snapshot.documents.values()):
         for event in passages_answer(
@@ -51,13 +48,24 @@ async def agent(question: "Question") -> AsyncIterator[Event]:
         ):
             yield event
         return
-    async with chat.connect() as model, aclosing(_steps(state, model)) as events:
+    async with connect() as model, aclosing(_steps(state, model)) as events:
         async for event in events:
             yield event
     if state.gave_up:
         async with aclosing(_without_tools(state)) as events:
             async for event in events:
                 yield event
+
+
+def check_tools(chat: "ChatModel") -> "Connect":
+    """What connects `chat`. Raises `ModelWithoutTools` where it is none, or known not to do."""
+    if chat.connect is None or chat.demonstration:
+        who = "There is no model" if chat.connect is None else f"The model {chat.name} is too small"
+        raise ModelWithoutTools(
+            f"{who}, and the strategy `agent` needs one that can call tools; set `model` to one, "
+            "or use `--strategy naive`, which works without."
+        )
+    return chat.connect
 
 
 async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:

@@ -1,5 +1,6 @@
 """Exactly what is sent to the model for a question: `arag ask --show-prompt`."""
 
+import json
 from typing import TYPE_CHECKING
 
 from agentic_rag.config import Settings
@@ -7,6 +8,7 @@ from agentic_rag.strategies.agent.conversation import evidence_ids, user_message
 from agentic_rag.strategies.agent.history import as_json
 from agentic_rag.strategies.agent.prompts import Language, read
 from agentic_rag.strategies.agent.tools import definitions
+from agentic_rag.strategies.shown_prompt import ShownPrompt
 from agentic_rag.text.language import is_chinese
 
 if TYPE_CHECKING:
@@ -25,17 +27,22 @@ def show_prompt(
     In a conversation the question is made self-contained by the model first; here it stands as
     it was asked.
     """
+    return first_prompt(kb, question, settings, history).text
+
+
+def first_prompt(
+    kb: "KnowledgeBase",
+    question: str,
+    settings: Settings | None = None,
+    history: "tuple[Turn, ...]" = (),
+) -> ShownPrompt:
+    """The same in its parts."""
     settings = settings or kb.settings
     question = question.strip()
     language: Language = "zh" if is_chinese(question) else "en"
     evidence = kb.snapshot().read_chunk(evidence_ids(history)).chunks if history else ()
-    return "\n\n".join(
-        [
-            "--- system prompt ---",
-            read("system", language),
-            "--- tools ---",
-            as_json(definitions(language, settings.search.top_k)),
-            "--- user message ---",
-            user_message(question, history, list(evidence), language),
-        ]
+    return ShownPrompt(
+        system=read("system", language),
+        tools=tuple(json.loads(as_json(definitions(language, settings.search.top_k)))),
+        user=user_message(question, history, list(evidence), language),
     )
