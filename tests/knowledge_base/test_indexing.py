@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentic_rag.config import Settings
+from agentic_rag.documents import given_source
 from agentic_rag.knowledge_base import (
     EmbeddingModelMismatch,
     KnowledgeBase,
@@ -465,3 +466,23 @@ def test_a_place_without_a_knowledge_base_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(NoKnowledgeBase, match="is a file"):
         KnowledgeBase.open(tmp_path / "file", settings=Settings(), embedder=HashEmbedder())
+
+
+def test_bytes_without_a_file_are_a_document_and_other_bytes_replace_it(kb: KnowledgeBase) -> None:
+    first = kb.add(given_source("note.md", b"# Fee\n\nThe fee is 10.\n"))
+    assert [outcome.uri for outcome in first.added] == ["given:note.md"]
+    assert kb.add(given_source("note.md", b"# Fee\n\nThe fee is 10.\n")).unchanged
+    assert kb.add(given_source("note.md", b"# Fee\n\nThe fee is 12.\n")).updated
+    assert kb.keyword_search(["fee is 12"]).hits
+    assert not kb.keyword_search(["fee is 10"]).hits
+
+
+def test_a_newer_parser_reads_unchanged_files_again(
+    kb: KnowledgeBase, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = aged(write("a.txt", "The fee is 10."))
+    kb.add(path)
+    assert kb.add(path).unchanged
+    monkeypatch.setattr("agentic_rag.documents.parse.PARSER_VERSION", 1_000)
+    assert kb.add(path).updated
+    assert kb.add(path).unchanged

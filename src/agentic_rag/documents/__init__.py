@@ -4,13 +4,15 @@ One module per format family. Nothing here touches the knowledge base, and parsi
 same name and bytes give the same `Document`.
 """
 
-from agentic_rag.documents.discover import InvalidExclude, Problem, Source, find_sources
-from agentic_rag.documents.document import Document, GivenChunk, Heading, Page, Scalar
+from agentic_rag.documents.discover import InvalidExclude, find_sources
+from agentic_rag.documents.document import Document, GivenChunk, Heading, Page, Scalar, Table
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
-from agentic_rag.documents.parse import PARSER_VERSION, parse
+from agentic_rag.documents.parse import PARSER_VERSION, parse, parser_version
+from agentic_rag.documents.source import Content, Problem, Source, TooLarge, given_source
 
 __all__ = [
     "PARSER_VERSION",
+    "Content",
     "Document",
     "GivenChunk",
     "Heading",
@@ -19,8 +21,12 @@ __all__ = [
     "Problem",
     "Scalar",
     "Source",
+    "Table",
+    "TooLarge",
     "UnreadableDocument",
     "UnsupportedDocument",
     "find_sources",
+    "given_source",
     "parse",
+    "parser_version",
 ]

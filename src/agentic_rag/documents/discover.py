@@ -11,9 +11,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentic_rag.documents.source import Problem, Source, read_file
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
@@ -25,33 +27,6 @@ _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 
 class InvalidExclude(AragError):
     """A pattern to exclude is not in .gitignore syntax."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file to read. `uri` is its absolute path, the folders' links resolved but not its own;
-    `folders` lie between the named folder and the file; `size` is in bytes; `explicit` says that
-    the file itself was named."""
-
-    path: Path
-    uri: str
-    folders: tuple[str, ...]
-    size: int
-    mtime_ns: int
-    explicit: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something named or met that cannot be read, and why.
-
-    `skipped`: it is nobody's mistake and no document is missing by it, as a link that leads
-    nowhere.
-    """
-
-    uri: str
-    reason: str
-    skipped: bool = False
 
 
 def find_sources(paths: Sequence[Path], exclude: Sequence[str] = ()) -> Iterator[Source | Problem]:
@@ -244,7 +219,14 @@ def _with_gitignore(folder: _Folder, names: set[str]) -> _Folder:
 def _source(path: str, folders: tuple[str, ...], status: os.stat_result, explicit: bool) -> Source:
     located = Path(path)
     return Source(
-        located, located.as_posix(), folders, status.st_size, status.st_mtime_ns, explicit
+        uri=located.as_posix(),
+        name=located.name,
+        folders=folders,
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        explicit=explicit,
+        read=partial(read_file, located),
+        path=located,
     )
 
 

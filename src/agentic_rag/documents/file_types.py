@@ -60,6 +60,9 @@ BY_SUFFIX: dict[str, tuple[Family, str]] = {
     for media_type, suffixes in types.items()
     for suffix in suffixes.split()
 }
+BY_MEDIA_TYPE: dict[str, tuple[Family, str]] = {
+    media_type: (family, media_type) for family, types in _SUFFIXES.items() for media_type in types
+}
 
 # Text as bytes, but in a language meant for a program, and not one that is read here.
 _UNREAD_TEXT = (b"{\\rtf", b"%!PS")

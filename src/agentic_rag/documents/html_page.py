@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from agentic_rag.documents.cleaning import one_line
-from agentic_rag.documents.document import Document, Heading
+from agentic_rag.documents.document import Document, Heading, Table
 from agentic_rag.documents.errors import UnreadableDocument
 from agentic_rag.documents.headings import file_name, split_title
 
@@ -76,11 +76,18 @@ def parse_html(uri: str, text: str, media_type: str) -> Document:
                 lines.enter(tag.name, id(tag) in layouts)
         else:
             lines.leave(node.name or "")  # type: ignore[attr-defined]
-    body, marked = lines.finish()
+    body, marked, tables = lines.finish()
     found = tree.find("title")
     given = one_line(found.get_text()) if found else ""
     title, headings = split_title(marked, given, file_name(uri))
-    return Document(uri=uri, title=title, media_type=media_type, text=body, headings=headings)
+    return Document(
+        uri=uri,
+        title=title,
+        media_type=media_type,
+        text=body,
+        headings=headings,
+        tables=tuple(tables),
+    )
 
 
 def _tree(uri: str, text: str) -> "BeautifulSoup":
@@ -169,12 +176,15 @@ class _Lines:
         self._pre = 0
         self._tables: list[bool] = []  # whether each open table is one of rows
         self._cells = 0  # cells begun in the row at hand; 0 outside a row
+        self._rows: list[int] = []  # where the rows of the open table begin
+        self._found: list[Table] = []
 
     def enter(self, name: str, layout: bool) -> None:
         """Open an element. `layout` says of a table that it only places blocks."""
         if name == "table":
             self._break(gap=True)
             self._tables.append(not layout)
+            self._rows = []
         elif name in _CELLS:
             if not self._in_rows():
                 self._break()
@@ -193,8 +203,11 @@ class _Lines:
         """Close an element."""
         if name == "table":
             self._break(gap=True)
-            if self._tables:
-                self._tables.pop()
+            if self._tables and not self._tables.pop():
+                return
+            if len(self._rows) > 1:
+                self._found.append(Table(self._rows[0], self._rows[1], self._length))
+            self._rows = []
         elif name in _CELLS:
             if not self._in_rows():
                 self._break()
@@ -216,10 +229,12 @@ class _Lines:
         else:
             self._line.append(text)
 
-    def finish(self) -> tuple[str, list[Heading]]:
-        """The text and its headings."""
+    def finish(self) -> tuple[str, list[Heading], list[Table]]:
+        """The text, its headings and its tables."""
         self._break()
-        return "\n".join(self._lines), self._headings
+        text = "\n".join(self._lines)
+        tables = [Table(t.start, t.body, min(t.end, len(text))) for t in self._found]
+        return text, self._headings, tables
 
     def _in_rows(self) -> bool:
         return bool(self._tables) and self._tables[-1]
@@ -243,11 +258,14 @@ class _Lines:
             line = one_line(joined)
             if self._cells and not line.strip("| "):
                 line = ""
+        in_row = bool(self._cells) and self._in_rows()
         self._cells = 0
         if line or (keep and self._lines and not self._gap):
             if self._gap and self._lines:
                 self._append("")
             self._gap = False
+            if in_row:
+                self._rows.append(self._length)
             if self._heading is not None and line:
                 text = one_line(line)
                 if text:

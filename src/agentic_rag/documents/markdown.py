@@ -11,6 +11,7 @@ from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.document import Document, Heading
 from agentic_rag.documents.front_matter import split_front_matter
 from agentic_rag.documents.headings import file_name, split_title
+from agentic_rag.documents.tables import pipe_tables
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*)|[ \t]*)\Z")
@@ -40,6 +41,7 @@ def parse_markdown(uri: str, text: str, media_type: str) -> Document:
         media_type=media_type,
         text=body,
         headings=headings,
+        tables=pipe_tables(body),
         metadata=metadata,
     )
 

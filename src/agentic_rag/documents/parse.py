@@ -21,9 +21,9 @@ from agentic_rag.documents.source_code import parse_source_code
 
 __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse"]
 
-# Mixed into the content hash: raise it when the same bytes give another document than before,
-# and every source is parsed again.
-PARSER_VERSION = 2
+# Recorded with each document: raise it when the same bytes give another document than before, and
+# every source is parsed again.
+PARSER_VERSION = 3
 
 _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
     "text": parse_plain_text,
@@ -37,14 +37,23 @@ _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
 }
 
 
-def parse(source_uri: str, data: bytes, folders: tuple[str, ...] = ()) -> Document:
+def parser_version(source_uri: str) -> str:
+    """What parsing a source of this name depends on besides its bytes; when it is another than at
+    the last time, the source is parsed again."""
+    return str(PARSER_VERSION)
+
+
+def parse(
+    source_uri: str, data: bytes, folders: tuple[str, ...] = (), media_type: str = ""
+) -> Document:
     """The document that `data` is, named `source_uri`, lying in `folders` below the root.
 
-    Raises UnsupportedDocument for a type that is not read here and UnreadableDocument for a
+    `media_type`, where a server gave one, decides for a name without a known suffix. Raises UnsupportedDocument for a type that is not read here and UnreadableDocument for a
     damaged, locked or undecodable file.
     """
     suffix = PurePosixPath(source_uri).suffix.lower()
-    family, media_type = file_types.BY_SUFFIX.get(suffix, (None, "text/plain"))
+    unnamed = file_types.BY_MEDIA_TYPE.get(media_type.partition(";")[0].strip().lower())
+    family, media_type = file_types.BY_SUFFIX.get(suffix, unnamed or (None, "text/plain"))
     if file_types.is_pdf(data) and family != "code":
         family = "pdf"
     if not data.strip():

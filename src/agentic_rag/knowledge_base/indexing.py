@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from agentic_rag.config import Settings
 from agentic_rag.documents import (
-    PARSER_VERSION,
     Problem,
     Source,
     UnsupportedDocument,
     find_sources,
     parse,
+    parser_version,
 )
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
@@ -97,8 +97,8 @@ class Indexing:
         self._bytes_parsed = 0
         self._bytes_total = 0
 
-    def run(self, paths: Sequence[Path]) -> IndexReport:
-        """Index files and folders. Ends after the work in hand once `stop` is set."""
+    def run(self, paths: Sequence[Path | Source]) -> IndexReport:
+        """Index files, folders and other sources. Ends after the work in hand once `stop` is set."""
         began = time.monotonic()
         self._tell_of_chunking()
         sources = self._scan(paths)
@@ -106,7 +106,7 @@ class Indexing:
         for done, source in enumerate(sources):
             if self._stopped():
                 break
-            self._progress("parse", done, len(sources), "documents", source.path.name)
+            self._progress("parse", done, len(sources), "documents", source.name)
             self._take(source)
             if self._batches.is_full():
                 self._commit()
@@ -131,16 +131,17 @@ class Indexing:
 
     # -- scanning -----------------------------------------------------------------------------
 
-    def _scan(self, paths: Sequence[Path]) -> list[Source]:
+    def _scan(self, paths: Sequence[Path | Source]) -> list[Source]:
         exclude = (*self._settings.index.exclude, *self._wishes.exclude)
         skipped = KnowledgeBases(self._writer.directory)
-        sources = []
-        for found in find_sources(paths, exclude):
+        sources = [path for path in paths if isinstance(path, Source)]
+        named = [path for path in paths if isinstance(path, Path)]
+        for found in find_sources(named, exclude):
             if self._stopped():
                 break
             if isinstance(found, Problem):
                 self._problem(found)
-            elif not skipped.holds(found.path):
+            elif found.path is None or not skipped.holds(found.path):
                 sources.append(found)
                 if len(sources) % 100 == 0:
                     self._progress("scan", len(sources), None, "documents")
@@ -155,11 +156,12 @@ class Indexing:
         kind: Kind = "unsupported" if found.skipped else "failed"
         self._tell(kind, found.uri, reason=found.reason, explicit=not found.skipped)
 
-    def _gone(self, paths: Sequence[Path], sources: Sequence[Source]) -> list[str]:
+    def _gone(self, paths: Sequence[Path | Source], sources: Sequence[Source]) -> list[str]:
         """Indexed files under `paths` that are no longer on disk."""
         seen = {source.uri for source in sources}
         # `resolve` would follow symbolic links, and the names met are those of the links.
-        roots = [Path(os.path.abspath(path)).as_posix() for path in paths]  # noqa: PTH100
+        named = [os.path.abspath(path) for path in paths if isinstance(path, Path)]  # noqa: PTH100
+        roots = [Path(path).as_posix() for path in named]
         inside = tuple(root.rstrip("/") + "/" for root in roots)
         return sorted(
             uri
@@ -175,12 +177,14 @@ class Indexing:
             self._keep(source, known)
             return
         try:
-            data = self._read(source)
-            digest = _hash(data)
+            content = source.read(self._settings.index.max_file_mb * 1_000_000)
+            source = replace(source, size=len(content.data))
+            digest = _hash(source, content.data)
             if known and known["content_hash"] == digest:
                 self._keep(source, known, touched=True)
                 return
-            document = parse(source.uri, data, _folders(source, known))
+            folders = _folders(source, known)
+            document = parse(source.uri, content.data, folders, content.media_type)
             drafts = self._cut(document)
             self._bytes_parsed += source.size
             self._embed(source, known, digest, document, drafts)
@@ -192,7 +196,12 @@ class Indexing:
     def _looks_unchanged(self, source: Source, known: Row) -> bool:
         if self._wishes.retry_failed and known["status"] == "failed":
             return False
+        if not source.mtime_ns:
+            return False
         same = known["size"] == source.size and known["mtime_ns"] == source.mtime_ns
+        # A document that failed has no hash; it is tried again when its file changes.
+        parser = known["content_hash"].partition(":")[0] or parser_version(source.uri)
+        same = same and parser == parser_version(source.uri)
         return same and bool(known["indexed_ns"] - source.mtime_ns > _RACY_NS)
 
     def _keep(self, source: Source, known: Row, *, touched: bool = False) -> None:
@@ -217,14 +226,6 @@ class Indexing:
         kinds: dict[str, Kind] = {"failed": "failed", "empty": "empty"}
         kind = kinds.get(known["status"], "updated" if described != metadata else "unchanged")
         self._tell(kind, source.uri, known["number"], reason, known["chunks"], source.explicit)
-
-    def _read(self, source: Source) -> bytes:
-        limit = self._settings.index.max_file_mb
-        if source.size > limit * 1_000_000:
-            raise AragError(
-                f"the file is larger than {limit} MB; raise index.max_file_mb to take it"
-            )
-        return source.path.read_bytes()
 
     def _cut(self, document: Document) -> list[ChunkDraft]:
         # The way a knowledge base cuts was fixed when it was made.
@@ -370,9 +371,9 @@ def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
     return tuple(known["folders"]) if source.explicit and known else source.folders
 
 
-def _hash(data: bytes) -> str:
-    version = f"{PARSER_VERSION}\n".encode()
-    return hashlib.blake2b(version + data, digest_size=16).hexdigest()
+def _hash(source: Source, data: bytes) -> str:
+    """The content hash, behind the version of the parser that read the content."""
+    return f"{parser_version(source.uri)}:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentic_rag.config import Settings, load_settings
+from agentic_rag.documents.source import Source
 from agentic_rag.knowledge_base import off_topic
 from agentic_rag.knowledge_base.fragments import FragmentCache
 from agentic_rag.knowledge_base.head import SCHEMA_VERSION, Head, read_head
@@ -44,7 +45,7 @@ from agentic_rag.knowledge_base.tables import (
 from agentic_rag.models.embedder import Embedder, resolve_embedder
 from agentic_rag.text.document import Scalar
 
-Paths = Sequence[str | Path] | str | Path
+Paths = Sequence[str | Path | Source] | str | Path | Source
 
 
 class KnowledgeBase:
@@ -270,8 +271,9 @@ class KnowledgeBase:
             on_progress=on_progress or (lambda progress: None),
             stop=stop or threading.Event(),
         )
-        listed = [paths] if isinstance(paths, str | Path) else list(paths)
-        return self._index([Path(path) for path in listed], wishes, wait, on_wait)
+        listed = [paths] if isinstance(paths, str | Path | Source) else list(paths)
+        named = [Path(path) if isinstance(path, str) else path for path in listed]
+        return self._index(named, wishes, wait, on_wait)
 
     def retry_failed(
         self,
@@ -319,7 +321,11 @@ class KnowledgeBase:
         return CompactReport(files_before, files_after, bytes_before, bytes_after)
 
     def _index(
-        self, paths: list[Path], wishes: Any, wait: bool, on_wait: Callable[[str], None] | None
+        self,
+        paths: list[Path | Source],
+        wishes: Any,
+        wait: bool,
+        on_wait: Callable[[str], None] | None,
     ) -> IndexReport:
         from agentic_rag.knowledge_base.indexing import Indexing
 

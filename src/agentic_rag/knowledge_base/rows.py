@@ -89,7 +89,7 @@ def failed_row(
     """Row of a document that could not be indexed; what is `known` of it is kept."""
     row = known or {
         "uri": source.uri,
-        "title": source.path.name,
+        "title": source.name,
         "media_type": "",
         "chunks": 0,
         "sentences": 0,

@@ -9,13 +9,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentic_rag.text.document import Document, GivenChunk, Heading
+from agentic_rag.text.document import Document, GivenChunk, Heading, Table
 from agentic_rag.text.sentences import Layout, Span, limited_spans, sentence_spans
 from agentic_rag.text.tokens import count_tokens
 
 PATH_SEPARATOR = " › "
 # A heading of these levels ends a chunk that is at least half full.
 _BORDER_LEVEL = 2
+# A heading row that would take more than this part of a chunk is not repeated.
+_HEADING_ROW_SHARE = 4
 _ROWS = ("text/csv", "text/tab-separated-values", "application/json", "application/jsonl")
 
 
@@ -39,8 +41,8 @@ class ChunkDraft:
     """A chunk before it has a number.
 
     `text` is what is shown and searched: a first line with the title and those parts of the
-    section path that the body does not itself hold, then the body, which begins at
-    `body_start`.
+    section path that the body does not itself hold, the heading row of a table that the chunk
+    goes on with, then the body, which begins at `body_start`.
     """
 
     text: str
@@ -65,10 +67,10 @@ def chunk_document(
     if document.given_chunks is not None:
         return [_given_chunk(item) for item in document.given_chunks]
     text = document.text
-    sized = limited_spans(text, sentence_spans(text, _layout(document.media_type)), size)
+    sized = limited_spans(text, _spans(document), size)
     places = _Places(document)
     return [
-        _draft(document, places, [span for span, _ in part])
+        _draft(document, places, [span for span, _ in part], size)
         for part in _packed(sized, places, size, overlap_tokens, overlap_sentences)
     ]
 
@@ -82,6 +84,27 @@ def text_to_embed(title: str, section: str, sentence: str) -> str:
     place = ". ".join([part for part in (title, *section.split(PATH_SEPARATOR)) if part])
     line = " ".join(sentence.split())
     return f"{place}. {line}" if place else line
+
+
+def _spans(document: Document) -> list[Span]:
+    """The sentences of a document; in a table each row is one."""
+    text, layout = document.text, _layout(document.media_type)
+    if layout != "prose" or not document.tables:
+        return sentence_spans(text, layout)
+    spans: list[Span] = []
+    at = 0
+    for table in document.tables:
+        spans += _within(text, at, table.start, layout)
+        spans += _within(text, table.start, table.end, "rows")
+        at = table.end
+    return spans + _within(text, at, len(text), layout)
+
+
+def _within(text: str, start: int, end: int, layout: Layout) -> list[Span]:
+    piece = text[start:end]
+    if not piece.strip():  # white space between two tables: kept, as a piece of its own
+        return [(start, end)] if piece else []
+    return [(start + first, start + last) for first, last in sentence_spans(piece, layout)]
 
 
 def _layout(media_type: str) -> Layout:
@@ -140,6 +163,7 @@ class _Places:
         self._document = document
         self._starts = [heading.start for heading in document.headings]
         self._page_starts = [page.start for page in document.pages]
+        self._table_starts = [table.start for table in document.tables]
         self._paths = list(_heading_paths(document.headings))
 
     def headings_at(self, offset: int) -> tuple[Heading, ...]:
@@ -156,6 +180,15 @@ class _Places:
         last = bisect_right(self._starts, span[1] - 1)
         return list(self._document.headings[first:last])
 
+    def heading_row_above(self, offset: int) -> str:
+        """The heading row of the table whose other rows `offset` lies among, or ""."""
+        found = bisect_right(self._table_starts, offset) - 1
+        if found < 0:
+            return ""
+        table: Table = self._document.tables[found]
+        inside = table.body <= offset < table.end
+        return self._document.text[table.start : table.body] if inside else ""
+
     def top_heading_in(self, span: Span) -> bool:
         return any(heading.level <= _BORDER_LEVEL for heading in self.headings_in(span))
 
@@ -168,7 +201,7 @@ def _heading_paths(headings: Sequence[Heading]) -> Iterator[tuple[Heading, ...]]
         yield tuple(path)
 
 
-def _draft(document: Document, places: _Places, spans: list[Span]) -> ChunkDraft:
+def _draft(document: Document, places: _Places, spans: list[Span], size: int) -> ChunkDraft:
     start, end = spans[0][0], spans[-1][1]
     body = document.text[start:end]
     own = {heading.text for heading in places.headings_in((start, end))}
@@ -179,6 +212,9 @@ def _draft(document: Document, places: _Places, spans: list[Span]) -> ChunkDraft
     path = _path(document, above)
     missing = [part for part in (document.title, *path) if part and part not in own]
     header = PATH_SEPARATOR.join(missing) + "\n" if missing else ""
+    heading_row = places.heading_row_above(first_text)
+    if heading_row and count_tokens(heading_row) <= size // _HEADING_ROW_SHARE:
+        header += heading_row
     shift = len(header) - start
     sentences = []
     for index, span in enumerate(spans):

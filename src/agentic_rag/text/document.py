@@ -28,6 +28,19 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table of one row a line: its heading row is `text[start:body]`, the others end at `end`.
+
+    A chunk that begins among the other rows shows the heading row before them (EasyRAG, arXiv
+    2410.10315, restores it from the chunks before).
+    """
+
+    start: int
+    body: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class GivenChunk:
     """One item of a corpus that comes already cut; `text` is without its title line."""
 
@@ -52,6 +65,7 @@ class Document:
     text: str
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
+    tables: tuple[Table, ...] = ()
     given_chunks: tuple[GivenChunk, ...] | None = None
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
