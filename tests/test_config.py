@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag.config import BadSettings, load_settings
+from agentic_rag.config import BadOverride, BadSettings, load_settings
 
 
 @pytest.fixture
@@ -120,3 +120,12 @@ def test_a_wrong_setting_in_the_file_names_the_file(folder: Path) -> None:
         load_settings()
     with pytest.raises(BadSettings, match="the argument or option kb"):
         load_settings(kb=3, search={"top_k": 1})
+
+
+def test_a_wrong_value_of_the_caller_is_told_from_one_in_the_file(folder: Path) -> None:
+    with pytest.raises(BadOverride, match=r"argument or option agent\.effort") as error:
+        load_settings(agent={"effort": "huge"})
+    assert error.value.setting == "agent.effort"
+    (folder / "arag.toml").write_text("[agent]\nmax_steps = 0\n")
+    with pytest.raises(BadSettings, match=r"'agent\.max_steps' .*correct it in .*arag\.toml"):
+        load_settings(agent={"effort": "low"})

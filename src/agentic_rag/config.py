@@ -5,7 +5,7 @@ Nothing secret is a setting: `api_key_env` holds the *name* of an environment va
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self, get_args
 
@@ -23,6 +23,17 @@ from agentic_rag.errors import AragError
 
 class BadSettings(AragError):
     """A setting has a value that cannot be used."""
+
+
+class BadOverride(BadSettings):
+    """A value that the caller gave cannot be used; `setting` is its name, `wrong` says why."""
+
+    def __init__(self, setting: str, wrong: str) -> None:
+        super().__init__(
+            f"Setting '{setting}' {wrong}; correct it in the argument or option {setting}."
+        )
+        self.setting = setting
+        self.wrong = wrong
 
 
 class _Section(BaseModel):
@@ -174,7 +185,7 @@ def load_settings(**overrides: object) -> Settings:
     try:
         settings = Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise BadSettings(_first_problem(error, given)) from None
+        raise _first_problem(error, given) from None
     except SettingsError as error:
         raise BadSettings(_bad_variable(str(error))) from None
     except ValueError as error:  # arag.toml is not TOML
@@ -207,25 +218,42 @@ _PLAIN = {
 }
 
 
-def _first_problem(error: ValidationError, given: Mapping[str, object]) -> str:
+def _first_problem(error: ValidationError, given: Mapping[str, object]) -> BadSettings:
     problem = error.errors()[0]
     loc = [str(part) for part in problem["loc"]]
     name = ".".join(loc)
-    place = _place(loc, given)
+    wrong = _PLAIN.get(problem["type"], problem["msg"].replace("Input should be", "must be"))
+    given_here = _is_given(loc, given)
+    place = f"the argument or option {name}" if given_here else _place(loc)
     if problem["type"] == "extra_forbidden":
         where = f" (in {place})" if place else ""
-        return f"There is no setting '{name}'{where}; docs/configuration.md lists them all."
-    wrong = _PLAIN.get(problem["type"], problem["msg"].replace("Input should be", "must be"))
+        return BadSettings(
+            f"There is no setting '{name}'{where}; docs/configuration.md lists them all."
+        )
     correct = f"correct it in {place}" if place else "correct it"
     if problem["type"] == "value_error":  # of a section as a whole: what is wrong names both
-        return f"Section '{name}': {wrong.removeprefix('Value error, ')}; {correct}."
-    return f"Setting '{name}' {wrong} (got {problem['input']!r}); {correct}."
+        wrong = wrong.removeprefix("Value error, ")
+        return BadSettings(f"Section '{name}': {wrong}; {correct}.")
+    wrong = f"{wrong} (got {problem['input']!r})"
+    if given_here:
+        return BadOverride(name, wrong)
+    return BadSettings(f"Setting '{name}' {wrong}; {correct}.")
 
 
-def _place(loc: list[str], given: Mapping[str, object]) -> str:
-    """Where the setting at `loc` was given: an argument, a variable or the file; "" if unknown."""
-    if loc[0] in given:
-        return f"the argument or option {loc[0]}"
+def _is_given(loc: Sequence[str], given: Mapping[str, object]) -> bool:
+    """Whether the caller gave the setting at `loc`, and not only another one of its section."""
+    value: object = given
+    for part in loc:
+        if not isinstance(value, Mapping):  # the section was given whole, and is none
+            return True
+        if part not in value:
+            return False
+        value = value[part]
+    return True
+
+
+def _place(loc: list[str]) -> str:
+    """Where the setting at `loc` was set: a variable or the file; "" if unknown."""
     set_by = {name.upper(): name for name, value in os.environ.items() if value}
     for depth in range(len(loc), 0, -1):
         variable = f"ARAG_{'__'.join(loc[:depth])}".upper()

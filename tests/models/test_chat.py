@@ -174,6 +174,7 @@ def test_a_local_file_that_is_no_model_is_named(
     [
         ("gpt-6-luna", "'gpt-6-luna' is not known; did you mean"),
         ("magic", "'magic' is not known; write provider:name"),
+        ("qwen2:7b", "A model of Ollama is written ollama:qwen2:7b; one of a server of your own"),
         ("nobody:some-model", "'nobody:some-model' is not known"),
         ("openai:gpt-6-luna", "put it in the environment variable OPENAI_API_KEY"),
         ("anthropic:claude-haiku-5-5", "environment variable ANTHROPIC_API_KEY"),
@@ -189,6 +190,41 @@ def test_a_model_that_cannot_be_used_is_one_clear_sentence(model: str, said: str
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("server", ["", "http://127.0.0.1:8000/v1"])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("opnai:test", "openai:test"),
+        ("opneai:test", "openai:test"),
+        ("OpenAI:test", "openai:test"),
+        ("open-ai:gpt-6-luna", "openai:gpt-6-luna"),
+        ("antropic:claude-haiku-5-5", "anthropic:claude-haiku-5-5"),
+        ("olama:qwen2:7b", "ollama:qwen2:7b"),
+        ("deepsek:deepseek-flash", "deepseek:deepseek-flash"),
+        ("locl:/path/to.gguf", "local:/path/to.gguf"),
+    ],
+)
+def test_a_mistyped_provider_is_answered_with_the_right_one(
+    typed: str, meant: str, server: str
+) -> None:
+    wrong = typed.partition(":")[0]
+    with pytest.raises(ModelUnavailable, match=f"no provider '{wrong}'; did you mean {meant}"):
+        chosen({"OPENAI_API_KEY": "k"}, model=typed, base_url=server)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("qwen2:7b", "llama:7b", "gemma:2b", "codellama:7b", "openchat:7b", "deepseek-vl:7b"),
+        *("mistral:7b", "org/openai:x", "gpt-4", "openai:opnai:test"),
+    ],
+)
+def test_a_server_of_your_own_may_call_its_models_as_it_likes(model: str) -> None:
+    chat = chosen(model=model, base_url="http://127.0.0.1:8000/v1")
+
+    assert chat.name == f"openai:{model.removeprefix('openai:')}"
 
 
 def test_a_missing_package_is_named_with_what_to_run() -> None:

@@ -122,11 +122,29 @@ def limits(
     return {name: value for name, value in options.items() if value is not None} or None
 
 
-def settings_for(ctx: typer.Context, kb: Path | None, **flags: object) -> "Settings":
-    """The settings in force for this command; `--kb` counts before and after the command's name."""
-    from agentic_rag.config import load_settings
+_OPTION_OF = {
+    "kb": "--kb",
+    "model": "--model",
+    "strategy": "--strategy",
+    "agent.max_steps": "--max-steps",
+    "agent.token_budget": "--budget",
+    "agent.max_cost": "--cost",
+    "agent.effort": "--effort",
+}
 
-    return load_settings(kb=kb or ctx.obj, **flags)
+
+def settings_for(ctx: typer.Context, kb: Path | None, **flags: object) -> "Settings":
+    """The settings in force for this command; `--kb` counts before and after the command's name.
+
+    A value that cannot be used is a usage error of its option, where it came by one.
+    """
+    from agentic_rag.config import BadOverride, load_settings
+
+    try:
+        return load_settings(kb=kb or ctx.obj, **flags)
+    except BadOverride as error:
+        wrong = f"It {error.wrong}."
+        raise typer.BadParameter(wrong, param_hint=_OPTION_OF.get(error.setting)) from None
 
 
 def open_existing(ctx: typer.Context, kb: Path | None) -> "KnowledgeBase":

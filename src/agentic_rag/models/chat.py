@@ -80,6 +80,8 @@ _KEY_OF = {hosted.prefix: hosted for hosted in _HOSTED} | {
     "openai-responses": _HOSTED[0],
 }
 
+_PROVIDERS = (*_KEY_OF, "local", "ollama")
+
 _EXAMPLE = {f"{prefix}:": hosted.model for prefix, hosted in _KEY_OF.items()}
 
 # Ollama cuts a prompt past its default context of 4,096 tokens without a word.
@@ -106,6 +108,12 @@ def resolve_chat_model(settings: "Settings", env: Mapping[str, str] = os.environ
             "local:/path/to.gguf" if name == "local:" else f"{name}{_EXAMPLE.get(name, 'NAME')}"
         )
         raise ModelUnavailable(f"{name!r} names no model; write for example {example!r}.")
+    if meant := connect.mistyped(name, _PROVIDERS):
+        own = f"; a model of that name on your own server is openai:{name}"
+        raise ModelUnavailable(
+            f"There is no provider {name.partition(':')[0]!r}; did you mean {meant}"
+            f"{own if settings.base_url else ''}?"
+        )
     if name == "none":
         return _none('The setting `model` is "none": the best passages are the answer.')
     if name == "local":

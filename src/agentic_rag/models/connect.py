@@ -5,7 +5,7 @@ A model is built anew for each question, since its connections belong to one eve
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,16 +68,56 @@ def _unknown(name: str, said: str) -> str:
     said = " ".join(said.split())
     if said.startswith("Unknown model") or said.startswith("Unknown provider"):
         close = re.search(r"Did you mean '([^']+)'", said)
-        hint = (
-            f"did you mean {close.group(1)}?"
-            if close
-            else "write provider:name, such as openai:gpt-6-luna."
-        )
+        prefix, colon, rest = name.partition(":")
+        if close and (not colon or close.group(1).endswith(f":{rest}")):
+            hint = f"did you mean {close.group(1)}?"
+        elif colon and prefix and rest:
+            hint = (
+                f"there is no provider {prefix!r}. A model of Ollama is written ollama:{name}; "
+                "one of a server of your own needs the setting `base_url`."
+            )
+        else:
+            hint = "write provider:name, such as openai:gpt-6-luna."
         return f"The model {name!r} is not known; {hint}"
     variable = re.search(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`", said)
     if variable:
         return f"The model {name} needs the environment variable {variable.group(1)}; set it."
     return f"The model {name} cannot be used as it is named; docs/configuration.md says how."
+
+
+# Names that stand before the tag of a model (`llama:7b`) and are one slip from a provider's.
+_FAMILIES = frozenset(["llama"])
+
+
+def mistyped(name: str, providers: Iterable[str]) -> str:
+    """`name` ("opnai:test") with the provider's name that was meant; "" where none was.
+
+    A slip is another case, a separator too many or too few, or one letter left out, put in, taken
+    for another or swapped with the next. A prefix with a digit in it is a model's (`qwen2:7b`).
+    """
+    providers = frozenset(providers)
+    prefix, colon, rest = name.partition(":")
+    if not colon or not rest or prefix in providers or re.search(r"\d", prefix):
+        return ""
+    typed = _letters(prefix)
+    if typed in _FAMILIES:
+        return ""
+    known = sorted(providers, key=lambda provider: (_letters(provider) != typed, provider))
+    meant = next((provider for provider in known if _one_slip(typed, _letters(provider))), "")
+    return f"{meant}:{rest}" if meant else ""
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name.lower())
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Whether the two differ in one letter, or in two neighbours swapped, or not at all."""
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    one, other = one[same:], other[same:]
+    swapped = len(one) > 1 and one[:2] == other[1::-1] and one[2:] == other[2:]
+    return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
 
 
 def inferred(name: str, key: str) -> "tuple[Model, Any]":
