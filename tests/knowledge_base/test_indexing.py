@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentic_rag.config import Settings
-from agentic_rag.documents import given_source
+from agentic_rag.documents import given_source, parser_version
 from agentic_rag.knowledge_base import (
     EmbeddingModelMismatch,
     KnowledgeBase,
@@ -483,6 +484,6 @@ def test_a_newer_parser_reads_unchanged_files_again(
     path = aged(write("a.txt", "The fee is 10."))
     kb.add(path)
     assert kb.add(path).unchanged
-    monkeypatch.setattr("agentic_rag.documents.parse.PARSER_VERSION", 1_000)
+    monkeypatch.setattr(sys.modules[parser_version.__module__], "PARSER_VERSION", 1_000)
     assert kb.add(path).updated
     assert kb.add(path).unchanged

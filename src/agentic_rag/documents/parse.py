@@ -48,8 +48,9 @@ def parse(
 ) -> Document:
     """The document that `data` is, named `source_uri`, lying in `folders` below the root.
 
-    `media_type`, where a server gave one, decides for a name without a known suffix. Raises UnsupportedDocument for a type that is not read here and UnreadableDocument for a
-    damaged, locked or undecodable file.
+    `media_type`, where a server gave one, decides for a name without a known suffix. Raises
+    UnsupportedDocument for a type that is not read here and UnreadableDocument for a damaged,
+    locked or undecodable file.
     """
     suffix = PurePosixPath(source_uri).suffix.lower()
     unnamed = file_types.BY_MEDIA_TYPE.get(media_type.partition(";")[0].strip().lower())

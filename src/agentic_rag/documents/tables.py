@@ -26,9 +26,8 @@ def pipe_tables(text: str) -> tuple[Table, ...]:
                 if start > table[1]:
                     found.append(Table(table[0], table[1], start))
                 table = None
-        elif not fence and above > 1 and "|" in line and _DASHES.match(line):
-            if _cells(line) == above:
-                table = [above_start, end]
+        elif not fence and above > 1 and _DASHES.match(line) and _cells(line) == above:
+            table = [above_start, end]
         if marks and (not fence or marks[1].startswith(fence)):
             fence = "" if fence else marks[1]
         above, above_start = (0 if fence else _cells(line)), start

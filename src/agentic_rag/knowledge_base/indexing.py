@@ -98,7 +98,7 @@ class Indexing:
         self._bytes_total = 0
 
     def run(self, paths: Sequence[Path | Source]) -> IndexReport:
-        """Index files, folders and other sources. Ends after the work in hand once `stop` is set."""
+        """Index files, folders and other sources. `stop` ends it after the work in hand."""
         began = time.monotonic()
         self._tell_of_chunking()
         sources = self._scan(paths)
