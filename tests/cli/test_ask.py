@@ -147,7 +147,7 @@ def test_ctrl_c_hangs_up_within_a_second_and_prints_what_was_found(indexed: Path
 
     written, found = out.split("\nFound until then\n")
     assert written.startswith("word ")
-    assert found.startswith("1. [")
+    assert found.startswith("- [")
     assert "Pump station › History" in found
     assert "The second one was replaced in 2019." in found
 
@@ -184,7 +184,7 @@ def test_ctrl_c_while_the_agent_waits_for_its_model_prints_what_its_searches_fou
 
     assert running.returncode == 130
     assert took < 2
-    assert out.startswith("Found until then\n1. [")
+    assert out.startswith("Found until then\n- [")
     assert "The second one was replaced in 2019." in out
     assert err.endswith("Stopped.\n")
 
@@ -246,7 +246,7 @@ def test_a_fault_of_our_own_is_told_as_one_after_what_was_found(
 
     assert ran.code == 70
     assert "ZeroDivisionError: oh" in ran.err
-    assert ran.out.startswith("Found until then\n1. [")
+    assert ran.out.startswith("Found until then\n- [")
 
 
 def test_a_model_without_tools_ends_in_an_error_that_names_what_works(ask_indexed: Arag) -> None:

@@ -65,7 +65,12 @@ def test_a_question_that_failed_leaves_a_trace_that_says_why(
 
     assert asked.code == 1
     assert "error: The model any cannot call tools" in ran.out
-    assert "stopped before an answer; agent, openai:any" in ran.out
+    ended = ran.out.splitlines()[-1]
+    assert ended.startswith("failed: The model any cannot call tools, which the strategy")
+    assert "; agent, openai:any: " in ended
+    assert "asking the model, about " in ran.out  # the request that it failed in
+    assert "stopped" not in ran.out
+    assert json.loads(file.read_text("utf-8"))["status"] == "failed"
 
 
 def test_what_ask_printed_as_json_can_be_piped_in(ask_indexed: Arag, indexed: Path) -> None:

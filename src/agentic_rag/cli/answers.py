@@ -7,6 +7,8 @@ from agentic_rag.cli import steps, streams
 from agentic_rag.cli.passages import place, print_passage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from agentic_rag.cli.asking import SoFar
@@ -58,10 +60,13 @@ class Screen:
                 self.end_text()
             case "run_started" if not self._introduce:
                 pass
+            case "step_started" if self._tells_waiting:
+                told = next(steps.lines(event, self._columns - 1), event.name)
+                self._wait_for(told.removesuffix(" …"))
             case _:
                 for line in steps.lines(event, self._columns):
                     self._note(line)
-                if event.type in ("step_started", "tool_called"):
+                if event.type == "tool_called":
                     self._wait_for(event.name)
 
     def end_text(self) -> None:
@@ -106,14 +111,18 @@ class Screen:
 def print_sources(answer: "Answer") -> None:
     """The numbered sources, and the sentences without one."""
     screen = streams.console()
-    if answer.citations:
-        screen.print("\nSources", style="bold")
-    for citation in answer.citations:
-        _print_citation(screen, citation)
+    _print_citations(screen, answer.citations)
     if answer.unsupported:
         screen.print("\nWithout a source", style="bold")
         for sentence in dict.fromkeys(answer.unsupported):
             screen.print(f"  - {streams.one_line(sentence)}")
+
+
+def _print_citations(screen: "Console", citations: "Sequence[Citation]") -> None:
+    if citations:
+        screen.print("\nSources", style="bold")
+    for citation in citations:
+        _print_citation(screen, citation)
 
 
 def _print_citation(screen: "Console", citation: "Citation") -> None:
@@ -129,17 +138,21 @@ def _print_citation(screen: "Console", citation: "Citation") -> None:
 
 
 def print_found(so_far: "SoFar", *, text_is_shown: bool) -> None:
-    """What a question without an answer has found: the text so far, and the passages."""
+    """What a question without an answer has found: the text so far with its sources, and the
+    other passages."""
     if so_far.text and not text_is_shown:
         streams.out(f"{so_far.text} …")
-    hits = so_far.hits()
     screen = streams.console()
+    _print_citations(screen, so_far.citations)
+    cited = {citation.chunk_id for citation in so_far.citations}
+    hits = [hit for hit in so_far.hits() if hit.chunk_id not in cited]
     if hits:
-        screen.print("\nFound until then" if so_far.text else "Found until then", style="bold")
-    for number, hit in enumerate(hits[:_FOUND], start=1):
+        title = "Also found until then" if cited else "Found until then"
+        screen.print(f"\n{title}" if so_far.text else title, style="bold")
+    for hit in hits[:_FOUND]:  # without numbers, which are those of the sources
         print_passage(
             screen,
-            f"{number}.",
+            "-",
             place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id, source_id=hit.source_id),
             "",
             hit.uri,

@@ -6,14 +6,16 @@ What has been found is kept as it comes, so that it can be shown when there is n
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentic_rag.strategies.answer import Answer
+    from agentic_rag.strategies.answer import Answer, Citation
     from agentic_rag.strategies.events import Event, HitRecord
+    from agentic_rag.strategies.trace import Usage
 
 GRACE = 0.8  # seconds between Ctrl-C and the end, whatever a thread is still doing
 
@@ -24,13 +26,24 @@ class SoFar:
 
     events: "list[Event]" = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
+    citations: "list[Citation]" = field(default_factory=list)  # of the marks in the pieces
+    _began: float = 0.0  # on the monotonic clock
+    _ended: float | None = None
 
     def take(self, event: "Event") -> None:
+        if not self.events:
+            self._began = time.monotonic() - event.seconds
         self.events.append(event)
         if event.type == "answer_delta":
             self.pieces.append(event.text)
+            self.citations += event.citations
         elif event.type == "answer_reset":
             self.pieces.clear()
+            self.citations.clear()
+
+    def stop(self) -> None:
+        """Note that the question is stopped now."""
+        self._ended = time.monotonic()
 
     @property
     def text(self) -> str:
@@ -47,15 +60,14 @@ class SoFar:
         return list(found.values())
 
     def answer(self) -> "Answer | None":
-        """The same as an answer of status "stopped"; None where nothing had begun."""
+        """The same as an answer of status "stopped", or "failed" after an error; None where
+        nothing had begun."""
         from agentic_rag.strategies.answer import Answer
         from agentic_rag.strategies.events import Notice, kept
-        from agentic_rag.strategies.trace import Usage
 
         begun = next((event for event in self.events if event.type == "run_started"), None)
         if begun is None:
             return None
-        usage = [event.usage for event in self.events if event.type == "usage"]
         failed = [event for event in self.events if event.type == "run_failed"]
         notices = [event for event in self.events if event.type == "notice"]
         notices += [
@@ -66,13 +78,27 @@ class SoFar:
             question=begun.question,
             text=self.text,
             trace=(*kept(self.events), *notices[len(notices) - len(failed) :]),
-            usage=usage[-1] if usage else Usage(cost=None),
-            status="stopped",
+            citations=tuple(self.citations),
+            usage=self._usage(),
+            status="failed" if failed else "stopped",
             strategy=begun.strategy,
             model=begun.model,
-            seconds=self.events[-1].seconds,
+            seconds=self._seconds(),
             notices=tuple(notices),
         )
+
+    def _usage(self) -> "Usage":
+        from agentic_rag.strategies.trace import Usage
+
+        told = [event.usage for event in self.events if event.type == "usage"]
+        usage = told[-1] if told else Usage(cost=None)
+        # What tools gave back since is not in it yet.
+        given = sum(e.retrieved_tokens for e in self.events if e.type == "tool_returned")
+        return usage.model_copy(update={"retrieved_tokens": max(usage.retrieved_tokens, given)})
+
+    def _seconds(self) -> float:
+        last = self.events[-1].seconds
+        return last if self._ended is None else max(last, round(self._ended - self._began, 6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +152,7 @@ class Asker:
         def stop() -> None:
             nonlocal presses
             presses += 1
+            so_far.stop()
             if presses > 1 or not self._patient:
                 end = threading.Timer(GRACE if presses == 1 else 0, self._on_hang, [so_far])
                 end.daemon = True

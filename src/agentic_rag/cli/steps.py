@@ -14,7 +14,9 @@ from agentic_rag.cli.passages import place
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from agentic_rag.strategies.events import Event, HitRecord, TraceEvent
+    from agentic_rag.strategies.events import Event, HitRecord, StepStarted, TraceEvent
+
+_FOR = {"answer": " for the answer", "rewrite": " what the question means"}
 
 HITS = 5  # shown live of one search
 _NARROWEST = 60  # columns
@@ -33,12 +35,18 @@ def lines(event: "Event | TraceEvent", columns: int, *, full: bool = False) -> I
 
 
 def _full(event: "Event | TraceEvent", full: bool) -> Iterator[str]:
+    from agentic_rag.strategies.trace import STOPPED  # loaded where there is an event
+
     match event.type:
         case "run_started":
             yield f"{event.strategy}, {event.model}: {event.why}".rstrip(": ")
         case "step_started":
+            if "model" in event.input:
+                yield _asking(event)
             if full and event.input:
                 yield f"{event.name} {_arguments(event.input)}"
+        case "step_finished" if event.error == STOPPED:
+            yield f"{event.name}: stopped after {event.duration:.1f} s"
         case "step_finished":
             count = _passages(len(event.hits))
             facts = [count, _spent(event.input_tokens, event.output_tokens)]
@@ -49,6 +57,8 @@ def _full(event: "Event | TraceEvent", full: bool) -> Iterator[str]:
                 yield f"  failed: {streams.one_line(event.error)}"
         case "tool_called":
             yield f"{event.name} {_arguments(event.arguments)}".rstrip()
+        case "tool_returned" if event.error == STOPPED:
+            yield f"  → stopped after {event.duration:.1f} s"
         case "tool_returned":
             facts = [_passages(len(event.hits)), _retrieved(event.retrieved_tokens)]
             yield _joined("  →", facts, event.duration)
@@ -68,6 +78,13 @@ def _full(event: "Event | TraceEvent", full: bool) -> Iterator[str]:
                 yield f"thought: {streams.one_line(event.text)}"
         case "notice":
             yield f"{event.level.replace('info', 'note')}: {streams.one_line(event.message)}"
+
+
+def _asking(event: "StepStarted") -> str:
+    """That a model is being asked, and with how much."""
+    tokens = event.input.get("request_tokens")
+    size = f", about {tokens:,} tokens" if isinstance(tokens, int) else ""
+    return f"asking the model{_FOR.get(event.name, '')}{size} …"
 
 
 def _joined(name: str, facts: Sequence[str], seconds: float) -> str:

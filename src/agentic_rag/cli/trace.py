@@ -42,7 +42,10 @@ def trace(
         return
     streams.out(f"Question: {answer.question}\n")
     columns = steps.width()
+    finished = {event.step for event in answer.trace if event.type == "step_finished"}
     for event in answer.trace:
+        if event.type == "step_started" and event.step in finished and not full:
+            continue  # the line of its end says all
         at = f"{event.seconds:7.1f} s  "
         for line in steps.lines(event, columns - len(at), full=full):
             streams.out(f"{at}{line}")
@@ -50,8 +53,16 @@ def trace(
     if answer.text:
         streams.out(f"\n{answer.text}")
     answers.print_sources(answer)
-    ended = "stopped before an answer" if answer.status == "stopped" else answer.status
-    streams.out(f"\n{ended}; {answers.summary(answer)}")
+    streams.out(f"\n{_ended(answer)}; {answers.summary(answer)}")
+
+
+def _ended(answer: "Answer") -> str:
+    if answer.status == "stopped":
+        return "stopped before an answer"
+    if answer.status == "failed":
+        why = next((n.message for n in reversed(answer.notices) if n.level == "error"), "")
+        return f"failed: {streams.one_line(why).rstrip('.')}"
+    return answer.status
 
 
 def read_trace(file: Path) -> "Answer":

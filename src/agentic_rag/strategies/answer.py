@@ -12,6 +12,7 @@ Status = Literal[
     "insufficient",
     "model_failed",
     "stopped",
+    "failed",
 ]
 MadeBy = Literal["model", "matched", "passage"]
 
@@ -45,7 +46,8 @@ class Answer(Record):
     name had been shown. `status`: `answered`; `forced_by_steps`, `forced_by_budget` (tokens)
     or `forced_by_cost` when a limit cut the search short; `insufficient` when the documents do not
     hold the answer; `model_failed` when the best passages stand in for a model that failed;
-    `stopped`, in saved traces only, when it ended before an answer, by Ctrl-C or an error.
+    and, in saved traces only, `stopped` or `failed` when it ended before an answer, by Ctrl-C or by
+    an error.
     `seconds` is the whole time taken.
     """
 

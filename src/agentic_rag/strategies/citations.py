@@ -35,6 +35,7 @@ _COMMA_BETWEEN = re.compile(rf"[ \t]*[,、，][ \t]*(?=[{re.escape(OPENING)}])")
 _COMMA_MAY_COME = re.compile(r"[ \t]*[,、，]?[ \t]*")
 _LIST_MARK = re.compile(r"^(?:[-*+•>]\s+|\d{1,3}[.)、]\s+)+")
 _DROPS_GAP = ("", " ", "\t", "\n", *".,;:!?)，。；：！？、）")
+_HALF_MARK = re.compile(rf"[{re.escape(OPENING)}]+[\^#]?[\d\s,;、-]*")
 _LIST_NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[A-Za-z])[.)]$")
 
 
@@ -85,6 +86,7 @@ class CitationWriter:
         self._open = False  # the line holds a bracket that was left as text, unclosed
         self._last_mark = ""  # the id just marked, while nothing has followed it
         self._taken = 0
+        self._sources_taken = 0
 
     def feed(self, piece: str) -> str:
         """What can be shown once `piece` has come."""
@@ -96,6 +98,20 @@ class CitationWriter:
         shown = self._read(final=True)
         self._end_sentence()
         return shown + self._take_new()
+
+    def break_off(self) -> str:
+        """What was held back of a text that ends here in its middle: half a mark is left out, and
+        the sentence that was begun is neither matched nor called unsupported."""
+        shown = self._read(final=False)
+        if _HALF_MARK.fullmatch(self._in):
+            self._in = ""
+        return shown + self._read(final=True)
+
+    def take_sources(self) -> tuple[Citation, ...]:
+        """The sources named since the last call, with what is known of them by now."""
+        new = list(self._sources.values())[self._sources_taken :]
+        self._sources_taken = len(self._sources)
+        return tuple(self._citation(source, self._sentence.strip()) for source in new)
 
     def result(self) -> Cited:
         """The whole text and its citations, after `finish()`."""
@@ -304,7 +320,7 @@ class CitationWriter:
             close = _ENDS_IN_HAN.search(sentence)
             self._put(f"[{source.number}]" if close else f" [{source.number}]")
 
-    def _citation(self, source: _Source) -> Citation:
+    def _citation(self, source: _Source, begun: str = "") -> Citation:
         passage = source.passage
         made_by: MadeBy = "model" if source.by_model else "matched"
         return Citation(
@@ -315,7 +331,7 @@ class CitationWriter:
             uri=passage.uri,
             page=passage.page,
             section=passage.section,
-            snippet=self._support.snippet(passage, [*source.cited_by, *source.matched]),
+            snippet=self._support.snippet(passage, [*source.cited_by, *source.matched] or [begun]),
             made_by=made_by,
             matched_sentences=tuple(source.matched),
         )

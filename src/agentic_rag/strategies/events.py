@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from agentic_rag.strategies.answer import Answer
+from agentic_rag.strategies.answer import Answer, Citation
 from agentic_rag.strategies.trace import (
+    STOPPED,
     HitRecord,
     Notice,
     RunStarted,
@@ -34,10 +35,12 @@ class ThoughtDelta(TraceRecord):
 
 
 class AnswerDelta(TraceRecord):
-    """A piece of the answer, its marks already numbered."""
+    """A piece of the answer, its marks already numbered. `citations` are the sources that it is
+    the first to name, as far as they are known by then."""
 
     type: Literal["answer_delta"] = "answer_delta"
     text: str
+    citations: tuple[Citation, ...] = ()
 
 
 class AnswerReset(TraceRecord):
@@ -94,6 +97,7 @@ def kept(events: Iterable[Event]) -> tuple[TraceEvent, ...]:
 __all__ = [
     "EVENT",
     "EVENTS",
+    "STOPPED",
     "TRACE",
     "AnswerDelta",
     "AnswerReset",

@@ -35,6 +35,7 @@ from agentic_rag.strategies.events import (
 from agentic_rag.strategies.passages import chosen_passages, passages_block
 from agentic_rag.strategies.phrases import Phrase, say, says_not_found
 from agentic_rag.strategies.question import Question
+from agentic_rag.strategies.remarks import on_marks, on_the_end
 from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
 from agentic_rag.strategies.sentence_gate import SentenceGate
 from agentic_rag.strategies.shown_prompt import ShownPrompt
@@ -148,6 +149,8 @@ async def _model_answer(
     usage = Usage()
     reply: Reply | None = None
     failure: ModelCallFailed | None = None
+    received: list[str] = []
+    tries = 1
     try:
         async with aclosing(_replies(question, passages)) as pieces:
             async for piece in pieces:
@@ -155,21 +158,40 @@ async def _model_answer(
                     case Reply():
                         reply = piece
                     case Retrying(reason=reason):
+                        tries += 1
                         writer = CitationWriter(passages)
                         gate.clear()
                         yield Notice(level="info", code="model_retried", message=reason)
                         yield AnswerReset(reason=reason)
                     case Piece(kind="restart"):
+                        received.clear()  # it comes again, as thoughts
                         writer = CitationWriter(passages)
                         gate.clear()
                         yield AnswerReset(reason="What came so far were the model's thoughts.")
                     case Piece(kind="thought", text=text):
+                        received.append(text)
                         yield ThoughtDelta(text=text)
                     case Piece(text=text):
+                        received.append(text)
                         if shown := writer.feed(gate.feed(text)):
-                            yield AnswerDelta(text=shown)
+                            yield AnswerDelta(text=shown, citations=writer.take_sources())
     except ModelCallFailed as error:
         failure = error
+    except asyncio.CancelledError:  # the question is stopped: what came is told before the end
+        if shown := writer.feed(gate.finish(cut_off=False)) + writer.break_off():
+            yield AnswerDelta(text=shown, citations=writer.take_sources())
+        prompt = _prompt(question, passages)
+        yield UsageReported(
+            usage=Usage(
+                input_tokens=count_tokens(prompt.instructions + prompt.user),
+                output_tokens=count_tokens("".join(received)),
+                retrieved_tokens=count_tokens(passages_block(passages)),
+                model_requests=spent + tries,
+                cost=question.chat.cost,
+                estimated=True,
+            )
+        )
+        raise
     tokens = count_tokens(passages_block(passages))
     if reply is None:
         requests = failure.requests if failure else 1
@@ -208,28 +230,19 @@ async def _model_answer(
         return
 
     if shown := writer.feed(gate.finish(cut_off=reply.cut_off)) + writer.finish():
-        yield AnswerDelta(text=shown)
-    if reply.cut_off and not question.chat.demonstration:  # whose limit is its own
-        yield Notice(
-            level="warning",
-            code="answer_cut_off",
-            message="The answer ends early, at `max_output_tokens`; raise it for longer ones.",
-        )
-    if reply.broken_off:
-        yield Notice(
-            level="warning",
-            code="answer_broken_off",
-            message="The reply ended without its end mark: it may lack its last words.",
-        )
+        yield AnswerDelta(text=shown, citations=writer.take_sources())
+    cut_off = reply.cut_off and not question.chat.demonstration  # whose limit is its own
+    for remark in on_the_end(cut_off=cut_off, broken_off=reply.broken_off):
+        yield remark
     cited = writer.result()
     text, citations = cited.text, cited.citations
     not_found = says_not_found(text)
     if not citations and not not_found:  # every answer carries sources
         listed = list_passages(say("unmatched", question.text), hits[: len(passages)])
-        yield AnswerDelta(text=f"\n\n{listed.text}")
+        yield AnswerDelta(text=f"\n\n{listed.text}", citations=listed.citations)
         text, citations = f"{text}\n\n{listed.text}", listed.citations
-    if cited.removed:
-        yield Notice(level="warning", code="citations_removed", message=_removed(cited.removed))
+    for remark in on_marks(cited.removed):
+        yield remark
     if question.chat.demonstration:
         added = f"\n\n{say('demonstration', question.text)}"
         yield AnswerDelta(text=added)
@@ -312,11 +325,6 @@ def _no_answer(failure: ModelCallFailed | None, reply: Reply | None) -> tuple[Ph
     return "empty_reply", Notice(level="error", code="empty_reply", message=message)
 
 
-def _removed(names: Sequence[str]) -> str:
-    listed = ", ".join(f"[{name}]" for name in names)
-    return f"The model cited {listed}, which it was not shown; the marks were taken out."
-
-
 async def _passages_answer(
     question: Question,
     lead: str,
@@ -325,7 +333,7 @@ async def _passages_answer(
     usage: Usage | None = None,
 ) -> AsyncGenerator[Event, None]:
     listed = list_passages(lead, hits)
-    yield AnswerDelta(text=listed.text)
+    yield AnswerDelta(text=listed.text, citations=listed.citations)
     yield RunFinished(
         answer=Answer(
             question=question.text,

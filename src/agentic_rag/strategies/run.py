@@ -6,20 +6,25 @@ async for event in stream(kb, "…"): ...
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from agentic_rag.errors import AragError
 from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model
 from agentic_rag.strategies.agent import agent, check_tools
 from agentic_rag.strategies.agent import first_prompt as agent_prompt
 from agentic_rag.strategies.events import (
+    STOPPED,
     Event,
     Notice,
     RunFailed,
     RunFinished,
     RunStarted,
+    StepFinished,
+    StepStarted,
+    ToolCalled,
+    ToolReturned,
     TraceEvent,
     kept,
 )
@@ -71,7 +76,8 @@ async def stream(
     model can call tools, else `naive`. `history` are the earlier turns of the conversation, oldest
     first. Raises `BadQuestion`, `ModelWithoutTools` or what choosing the model raises, before the
     first event; whatever fails later ends the stream with `run_failed`. Closing the iterator or
-    cancelling its task ends the model's request.
+    cancelling its task ends the model's request; a task that is cancelled is first given what had
+    come by then, and the ends of the steps that were cut short.
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings
@@ -100,6 +106,10 @@ async def stream(
                     yield stamped(RunFinished(answer=_completed(event.answer, events, started)))
                     return
                 yield stamped(event)
+    except asyncio.CancelledError:
+        for event in _left_open(events, time.monotonic() - started):
+            yield stamped(event)
+        raise
     except AragError as error:
         yield stamped(RunFailed(error=str(error), code=type(error).__name__))
     except Exception as error:
@@ -107,27 +117,20 @@ async def stream(
         raise
 
 
-async def ask(
-    kb: "KnowledgeBase",
-    question: str,
-    *,
-    strategy: str | None = None,
-    settings: "Settings | None" = None,
-    model: "str | Model | None" = None,
-    where: "Filter | None" = None,
-    history: Sequence[Turn] = (),
-) -> "Answer":
+class How(TypedDict, total=False):
+    """What `stream` takes besides the knowledge base and the question."""
+
+    strategy: str | None
+    settings: "Settings | None"
+    model: "str | Model | None"
+    where: "Filter | None"
+    history: Sequence[Turn]
+
+
+async def ask(kb: "KnowledgeBase", question: str, **how: Unpack[How]) -> "Answer":
     """The answer to `question`; as `stream`, but a failure is raised as `AnswerFailed`."""
     seen: list[Event] = []
-    events = stream(
-        kb,
-        question,
-        strategy=strategy,
-        settings=settings,
-        model=model,
-        where=where,
-        history=history,
-    )
+    events = stream(kb, question, **how)
     async with aclosing(events):
         async for event in events:
             seen.append(event)
@@ -138,28 +141,9 @@ async def ask(
     raise AnswerFailed(f"The strategy ended without an answer to {question!r}; report this.")
 
 
-def ask_sync(
-    kb: "KnowledgeBase",
-    question: str,
-    *,
-    strategy: str | None = None,
-    settings: "Settings | None" = None,
-    model: "str | Model | None" = None,
-    where: "Filter | None" = None,
-    history: Sequence[Turn] = (),
-) -> "Answer":
+def ask_sync(kb: "KnowledgeBase", question: str, **how: Unpack[How]) -> "Answer":
     """As `ask`, for programs without an event loop. In one, await `ask` instead."""
-    return asyncio.run(
-        ask(
-            kb,
-            question,
-            strategy=strategy,
-            settings=settings,
-            model=model,
-            where=where,
-            history=history,
-        )
-    )
+    return asyncio.run(ask(kb, question, **how))
 
 
 def shown_prompt(
@@ -230,6 +214,26 @@ def _completed(answer: "Answer", events: list[Event], started: float) -> "Answer
             "seconds": round(time.monotonic() - started, 6),
         }
     )
+
+
+def _left_open(events: Sequence[Event], now: float) -> Iterator[Event]:
+    """The ends of the steps and calls that were cut short, the innermost first; `now` is in
+    seconds since the question was asked."""
+    finished = {event.step for event in events if isinstance(event, StepFinished)}
+    returned = {event.call_id for event in events if isinstance(event, ToolReturned)}
+    for event in reversed(events):
+        if isinstance(event, ToolCalled) and event.call_id not in returned:
+            yield ToolReturned(
+                call_id=event.call_id,
+                name=event.name,
+                text="",
+                duration=now - event.seconds,
+                error=STOPPED,
+            )
+        elif isinstance(event, StepStarted) and event.step not in finished:
+            yield StepFinished(
+                step=event.step, name=event.name, duration=now - event.seconds, error=STOPPED
+            )
 
 
 async def _closable(events: AsyncIterator[Event]) -> AsyncGenerator[Event, None]:

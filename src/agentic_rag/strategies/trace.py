@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+STOPPED = "stopped"  # the error of a step or a call that was ended from outside
+
 Level = Literal["info", "warning", "error"]
 
 

@@ -8,6 +8,7 @@ back by the caller.
 
 from collections.abc import Sequence
 
+from agentic_rag.strategies.answer import Citation
 from agentic_rag.strategies.citations import CitationWriter, Cited
 from agentic_rag.strategies.support import Passage
 
@@ -43,14 +44,32 @@ class Draft:
         text, self._held, self.shown = self._held, "", True
         return self._writer.feed(text.rstrip() if text else "") + self._writer.finish()
 
+    def break_off(self) -> str:
+        """What was held back, when the model is stopped in the middle: it is taken for the answer
+        unless it cannot be one."""
+        if not self.shown:
+            text, self._held = self._held, ""
+            if not self._may_be_answer(text):
+                return ""
+            self.shown = True
+            return self._writer.feed(text) + self._writer.break_off()
+        return self._writer.break_off()
+
+    def take_sources(self) -> tuple[Citation, ...]:
+        """The sources named since the last call."""
+        return self._writer.take_sources()
+
     def result(self) -> Cited:
         """The checked text, after `finish()`."""
         return self._writer.result()
 
     def _is_answer(self) -> bool:
         text = self._held.lstrip()
-        if not self._passages or text.startswith(_CALL_STARTS):
+        if not self._may_be_answer(text):
             return False
         return len(text) > _PREAMBLE or any(
             f"{mark}{one}" in text for one in self._ids for mark in "[【"
         )
+
+    def _may_be_answer(self, text: str) -> bool:
+        return bool(self._passages) and not text.lstrip().startswith(_CALL_STARTS)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.answer import Answer, Citation, Status
 from agentic_rag.strategies.best_passages import list_passages
-from agentic_rag.strategies.events import AnswerDelta, Event, Notice, RunFinished
+from agentic_rag.strategies.events import AnswerDelta, Event, RunFinished
 from agentic_rag.strategies.phrases import Phrase, say, says_not_found
+from agentic_rag.strategies.remarks import on_marks, on_the_end
 from agentic_rag.strategies.trace import Usage
 
 if TYPE_CHECKING:
@@ -54,33 +55,18 @@ async def model_answer(
 ) -> AsyncGenerator[Event, None]:
     """The model's text as the answer; `fallback` gives passages for one that cites none."""
     if shown := draft.finish():
-        yield AnswerDelta(text=shown)
-    if turn.cut_off:
-        yield Notice(
-            level="warning",
-            code="answer_cut_off",
-            message="The answer ends early, at `max_output_tokens`; raise it for longer ones.",
-        )
-    if turn.broken_off:
-        yield Notice(
-            level="warning",
-            code="answer_broken_off",
-            message="The reply ended without its end mark: it may lack its last words.",
-        )
+        yield AnswerDelta(text=shown, citations=draft.take_sources())
+    for remark in on_the_end(cut_off=turn.cut_off, broken_off=turn.broken_off):
+        yield remark
     cited = draft.result()
     text, citations = cited.text, cited.citations
     not_found = says_not_found(text)
     if not citations and not not_found:  # every answer carries sources
         listed = list_passages(say("unmatched", ending.question.text), await fallback())
-        yield AnswerDelta(text=f"\n\n{listed.text}")
+        yield AnswerDelta(text=f"\n\n{listed.text}", citations=listed.citations)
         text, citations = f"{text}\n\n{listed.text}", listed.citations
-    if cited.removed:
-        names = ", ".join(f"[{name}]" for name in cited.removed)
-        yield Notice(
-            level="warning",
-            code="citations_removed",
-            message=f"The model cited {names}, which it was not shown; the marks were taken out.",
-        )
+    for remark in on_marks(cited.removed):
+        yield remark
     yield ending.answer(
         text,
         "insufficient" if not_found else "answered",
@@ -96,5 +82,5 @@ def passages_answer(
 ) -> Iterator[Event]:
     """The best passages as the answer."""
     listed = list_passages(say(phrase, ending.question.text), hits)
-    yield AnswerDelta(text=listed.text)
+    yield AnswerDelta(text=listed.text, citations=listed.citations)
     yield ending.answer(listed.text, status, listed.citations)

@@ -92,7 +92,9 @@ async def _rewrite(state: State, requests: Requests) -> AsyncGenerator[Event, No
     question = state.question
     state.step += 1
     step, started = str(state.step), time.monotonic()
-    yield StepStarted(step=step, name="rewrite", input={"question": question.text})
+    yield StepStarted(
+        step=step, name="rewrite", input={"model": question.chat.name, "question": question.text}
+    )
     plain = {k: v for k, v in requests.settings.items() if k != "parallel_tool_calls"}
     pieces = stand_alone(
         question.text,

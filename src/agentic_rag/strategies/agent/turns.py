@@ -55,16 +55,36 @@ async def take_turn(
     messages, size = plain or (state.history.messages, state.history.tokens)
     model = state.question.chat.name
     yield StepStarted(step=step, name=name, input={"model": model, "request_tokens": size})
+    received: list[str] = []
+    tries = 1
     try:
         async with aclosing(requests.ask(messages, size, may_call=may_call)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, ModelTurn):
                     state.last = piece
                     continue
+                if isinstance(piece, Retrying):
+                    tries += 1
+                elif piece.kind == "restart":  # what came comes again, as thoughts
+                    received.clear()
+                else:
+                    received.append(piece.text)
                 for event in _shown(piece, draft):
                     yield event
     except ModelCallFailed as error:
         state.failure = error
+    except asyncio.CancelledError:  # the question is stopped: what came is told before the end
+        if shown := draft.break_off():
+            yield AnswerDelta(text=shown, citations=draft.take_sources())
+        state.usage += Usage(
+            input_tokens=size,
+            output_tokens=count_tokens("".join(received)),
+            model_requests=tries,
+            cost=state.question.chat.cost,
+            estimated=True,
+        )
+        yield UsageReported(usage=state.usage)
+        raise
     turn, failure = state.last, state.failure
     made = failure.requests if failure else 1
     used = turn.usage if turn else Usage(model_requests=made, cost=state.question.chat.cost)
@@ -101,7 +121,7 @@ def _shown(piece: Piece | Retrying, draft: Draft) -> Iterator[Event]:
             yield ThoughtDelta(text=text)
         case Piece(text=text):
             if shown := draft.feed(text):
-                yield AnswerDelta(text=shown)
+                yield AnswerDelta(text=shown, citations=draft.take_sources())
 
 
 def _price_gets_unknown(state: State, turn: ModelTurn) -> bool:
