@@ -7,6 +7,7 @@ tables change at once or not at all, and a query needs no filter on revisions.
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,30 +44,93 @@ class Head:
 
 
 def read_head(directory: Path) -> Head | None:
-    """The committed state, or None where there is none."""
+    """The committed state, or None where there is none.
+
+    Raises DamagedKnowledgeBase where there is one that cannot be used.
+    """
     path = directory / _NAME
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except IsADirectoryError:
+        raise _damaged(path, "it is a folder") from None
     except OSError as error:
         raise DamagedKnowledgeBase(
-            f"{path} cannot be read ({error.strerror}); check who may read it."
+            f"{path} cannot be read ({error.strerror}); check the path and who may read it."
         ) from None
-    except ValueError as error:
-        raise _damaged(path, error) from None
-    if not isinstance(data, dict):
-        raise _damaged(path, "it holds no object")
+    except UnicodeDecodeError:
+        raise _damaged(path, "it is no text in UTF-8") from None
+    if not text.strip():
+        raise _damaged(path, "it is empty")
     try:
-        return Head(**_migrated(data, path))
-    except TypeError as error:
-        raise _damaged(path, error) from None
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _damaged(path, "it is not valid JSON") from None
+    if not isinstance(data, dict):
+        raise _damaged(path, "it holds no JSON object")
+    data = _migrated(data, path)
+    if wrong := _first_wrong(data):
+        raise _damaged(path, wrong)
+    return Head(**data)
 
 
-def _damaged(path: Path, why: object) -> DamagedKnowledgeBase:
+def _damaged(path: Path, why: str) -> DamagedKnowledgeBase:
     return DamagedKnowledgeBase(
-        f"{path} is not readable ({why}); restore it from a backup or index again elsewhere."
+        f"{path} is not readable: {why}; restore it from a backup, or index again into another "
+        "directory with 'arag index PATH --kb NEW_DIRECTORY'."
     )
+
+
+def _first_wrong(data: Mapping[str, Any]) -> str:
+    """What is wrong with the fields of a head, in words; "" when nothing is."""
+    known = {field.name: field for field in dataclasses.fields(Head)}
+    for name, field_ in known.items():
+        if name not in data:
+            if field_.default is dataclasses.MISSING:
+                return f"'{name}' is missing"
+        elif not _FITS[name](data[name]):
+            shown = json.dumps(data[name], ensure_ascii=False)
+            return f"'{name}' cannot be {shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'}"
+    unknown = next((name for name in data if name not in known), None)
+    return "" if unknown is None else f"'{unknown[:_SHOWN]}' is no field of it"
+
+
+def _whole(at_least: int) -> Callable[[Any], bool]:
+    # In JSON true is no number, though Python counts it as one. Lance counts in 64 bits.
+    return lambda value: type(value) is int and at_least <= value < 1 << 63
+
+
+def _is_score(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and abs(value) < math.inf)
+
+
+def _is_chunking(value: Any) -> bool:
+    # How documents are cut; the cut has to go forward.
+    names = ("size", "overlap_tokens", "overlap_sentences")
+    return (
+        isinstance(value, dict)
+        and value.keys() >= {*names}
+        and all(map(_whole(0), value.values()))
+        and value["size"] > value["overlap_tokens"]
+    )
+
+
+_SHOWN = 40  # characters of a wrong value
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "documents": _whole(1),
+    "chunks": _whole(1),
+    "sentences": _whole(1),
+    "embedding_model": lambda value: isinstance(value, str) and value != "",
+    "dimensions": _whole(1),
+    "with_heading": lambda value: isinstance(value, bool),
+    "chunking": _is_chunking,
+    "generation": _whole(1),
+    "next_number": _whole(1),
+    "off_topic_score": _is_score,
+    "off_topic_sentences": _whole(0),
+    "schema_version": _whole(0),
+}
 
 
 def write_head(directory: Path, head: Head) -> None:
@@ -92,11 +156,16 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 def _migrated(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    while (version := data.get("schema_version")) in MIGRATIONS:
+    if not _whole(0)(version := data.get("schema_version")):
+        raise _damaged(path, "it names no schema version")
+    assert isinstance(version, int)
+    while version in MIGRATIONS:
         data = {**MIGRATIONS[version](data), "schema_version": version + 1}
+        version += 1
     if version == SCHEMA_VERSION:
         return data
+    newer = "upgrade agentic-rag, or " if version > SCHEMA_VERSION else ""
     raise DamagedKnowledgeBase(
         f"{path.parent} has schema version {version} and this program knows {SCHEMA_VERSION}; "
-        "upgrade agentic-rag, or index again into a new directory."
+        f"{newer}index again into a new directory with 'arag index PATH --kb NEW_DIRECTORY'."
     )
