@@ -1,11 +1,17 @@
 """`arag doctor`: which parts work, what is wrong with a knowledge base, and what to do about it."""
 
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.agent_model import AgentModel, playing
-from tests.cli.running import Arag, run_arag
+from tests.cli.running import ARAG, Arag, run_arag
 from tests.doctor import damage
 from tests.strategies import scripted_server
 
@@ -58,6 +64,17 @@ def test_nothing_is_embedded_or_asked_without_calls(ask_indexed: Arag) -> None:
             "naive",
         ),
         ({"hang": True}, "said nothing for 1 seconds", "model_timeout"),
+        (
+            {"status": 500, "error": {"message": "out of memory; core dumped"}},
+            "The model failed (HTTP 500): out of memory; core dumped",
+            "look at the log of the server at `base_url` (http://127.0.0.1",
+        ),
+        (
+            {"status": 400, "error": {"message": "bad field; see the docs"}},
+            "The model failed (HTTP 400): bad field; see the docs",
+            "It refused the request",
+        ),
+        ({"status": 404, "error": {"message": "no such page"}}, "(HTTP 404)", "/v1"),
     ],
 )
 def test_a_chat_model_that_fails_is_told_with_what_to_do(
@@ -69,7 +86,7 @@ def test_a_chat_model_that_fails_is_told_with_what_to_do(
             "--json",
             ARAG_BASE_URL=script.address,
             ARAG_MODEL="any",
-            ARAG_MODEL_TIMEOUT="1",
+            ARAG_MODEL_TIMEOUT="1" if "hang" in turn else "20",
         )
 
     assert ran.code == 3
@@ -134,3 +151,194 @@ def test_a_base_of_another_embedding_model_is_told(own: Path) -> None:
     assert finding["code"] == "embedder"
     assert "'other'" in finding["message"]
     assert "arag index PATH --kb NEW_DIRECTORY" in finding["cure"]
+
+
+@pytest.mark.parametrize("how", ["option", "setting"])
+def test_under_naive_the_chat_model_is_not_asked_to_take_tools(ask_indexed: Arag, how: str) -> None:
+    words = ("--strategy", "naive") if how == "option" else ()
+    setting = {} if how == "option" else {"ARAG_STRATEGY": "naive"}
+    with playing(AgentModel(refuses_tools=True)) as model:
+        ran = ask_indexed(
+            "doctor", "--model", "any", *words, "--json", ARAG_BASE_URL=model.address, **setting
+        )
+
+    assert ran.code == 0, ran.out
+    assert ran.json["findings"] == []
+    parts = {part["name"]: part for part in ran.json["parts"]}
+    assert "asked without tools" in parts["chat model"]["detail"]
+    assert (parts["strategy"]["value"], parts["strategy"]["works"]) == ("naive", None)
+    assert all("tools" not in request for request in model.requests)
+
+
+def test_a_model_that_refuses_tools_is_not_said_to_call_them(ask_indexed: Arag) -> None:
+    with playing(AgentModel(refuses_tools=True)) as model:
+        ran = ask_indexed("doctor", "--model", "any", ARAG_BASE_URL=model.address)
+
+    assert ran.code == 3
+    assert "cannot call tools" in ran.out
+    assert "Use `--strategy naive`" in ran.out
+    assert "The chat model was taken to be one that can call tools, and is not." in ran.out
+    assert "The chat model can call tools" not in ran.out
+
+
+def test_that_a_model_calls_tools_is_not_claimed_without_a_trial(ask_indexed: Arag) -> None:
+    ran = ask_indexed(
+        "doctor", "--no-calls", "--model", "any", ARAG_BASE_URL="http://127.0.0.1:9/v1"
+    )
+
+    assert ran.code == 0
+    assert "The chat model is taken to be one that can call tools." in ran.out
+
+
+def test_the_options_win_over_the_settings(ask_indexed: Arag) -> None:
+    ran = ask_indexed(
+        "doctor", "--model", "none", "--strategy", "agent", "--json", ARAG_MODEL="openai:x"
+    )
+
+    (finding,) = ran.json["findings"]
+    assert finding["code"] == "strategy"
+    assert "there is none" in finding["message"]
+
+
+def test_the_limit_of_the_trial_is_not_taken_for_that_of_the_settings(
+    ask_indexed: Arag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentic_rag.doctor.chat_model.LIMIT", 1.0)
+    with scripted_server.serving(scripted_server.Turn(hang=True)) as script:
+        ran = ask_indexed("doctor", "--model", "any", "--json", ARAG_BASE_URL=script.address)
+
+    (finding,) = ran.json["findings"]
+    assert "no whole reply in 1 seconds, and `arag doctor` waits no longer" in finding["message"]
+    assert "model_timeout" not in finding["cure"]
+    assert finding["cure"].startswith("Try again in a minute")
+    assert script.address in finding["cure"]
+
+
+def test_a_password_in_the_address_is_not_shown(ask_indexed: Arag) -> None:
+    turn = scripted_server.Turn(status=500, error={"message": "no"})
+    with scripted_server.serving(turn) as script:
+        address = script.address.replace("http://", "http://me:secret@")
+        ran = ask_indexed("doctor", "--model", "any", "--json", ARAG_BASE_URL=address)
+
+    assert script.address in ran.json["findings"][0]["cure"]
+    assert "secret" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("words", [(), ("--fix",)])
+@pytest.mark.parametrize(
+    ("harm", "said", "cure"),
+    [
+        (lambda kb: (kb / "head.json").write_text(""), "it is empty", "backup"),
+        (lambda kb: (kb / "head.json").write_text("[1]"), "no JSON object", "NEW_DIRECTORY"),
+        (lambda kb: damage.commit(kb, dimensions="a"), "'dimensions' cannot be", "backup"),
+        (lambda kb: (kb / "head.json").unlink(), "no head.json", "Restore that file"),
+        (lambda kb: shutil.rmtree(kb / "documents.lance"), "Table 'documents'", "backup"),
+        (lambda kb: shutil.rmtree(kb / "chunks.lance"), "Table 'chunks'", "backup"),
+        (
+            lambda kb: [shutil.rmtree(kb / f"{name}.lance") for name in damage.NAMES],
+            "Table 'documents'",
+            "backup",
+        ),
+    ],
+)
+def test_a_base_that_cannot_be_read_is_one_finding_with_one_cure(
+    own: Path, harm: Callable[[Path], object], said: str, cure: str, words: tuple[str, ...]
+) -> None:
+    harm(own / ".arag")
+
+    ran = run_arag(own, "doctor", "--no-calls", "--model", "none", "--json", *words)
+
+    assert ran.code == 3
+    (finding,) = ran.json["findings"]
+    assert finding["code"] == "unreadable"
+    assert said in finding["message"]
+    assert cure in finding["cure"]
+    shown = run_arag(own, "doctor", "--no-calls", "--model", "none", *words)
+    assert shown.code == 3
+    assert shown.out.count("→") == 1
+    assert not {"Head", "__init__", "Traceback", "None"} & set(shown.out.split())
+
+
+def test_a_path_that_is_a_file_is_not_to_be_indexed_into(own: Path) -> None:
+    ran = run_arag(
+        own, "doctor", "--no-calls", "--fix", "--json", "--kb", "notes/fees.txt", ARAG_MODEL="none"
+    )
+
+    assert ran.code == 3
+    (finding,) = ran.json["findings"]
+    assert "is a file" in finding["message"]
+    assert "arag index" not in finding["cure"]
+
+
+def test_a_folder_of_other_files_is_not_to_be_indexed_into(own: Path) -> None:
+    ran = run_arag(own, "doctor", "--no-calls", "--json", "--kb", "notes", ARAG_MODEL="none")
+
+    (finding,) = ran.json["findings"]
+    assert "holds other files" in finding["message"]
+    assert "arag index" not in finding["cure"]
+
+
+def test_an_empty_folder_may_be_indexed_into(own: Path) -> None:
+    (own / "new").mkdir()
+
+    ran = run_arag(own, "doctor", "--no-calls", "--json", "--kb", "new", ARAG_MODEL="none")
+
+    assert "`arag index PATH` makes it" in ran.json["findings"][0]["cure"]
+
+
+def test_a_repair_that_fails_still_ends_in_the_report(own: Path) -> None:
+    shutil.rmtree(own / ".arag" / "chunks.lance" / "_indices")
+    words = ("doctor", "--no-calls", "--fix", "--json", "--model", "none")
+
+    failed = run_arag(own, *words, ARAG_EMBEDDING__MODEL="huge")
+    assert failed.code == 3
+    assert {finding["code"] for finding in failed.json["findings"]} == {"embedder", "no_word_index"}
+    assert "no embedder 'huge'" in failed.json["not_cured"][0]
+    assert "not cured: " in failed.err
+
+    cured = run_arag(own, *words)
+    assert cured.code == 0
+    assert cured.json["cured"] == ["made the word index anew"]
+    assert cured.json["not_cured"] == []
+
+
+def test_settings_that_cannot_be_read_are_reported_as_json_too(own: Path) -> None:
+    (own / "arag.toml").write_text("model = [")
+
+    ran = run_arag(own, "doctor", "--json")
+
+    assert ran.code == 3
+    (finding,) = ran.json["findings"]
+    assert finding["code"] == "settings"
+    assert "arag.toml is not valid TOML" in finding["message"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps a folder that is in use")
+def test_a_current_folder_that_is_gone_is_reported(own: Path) -> None:
+    command = f"mkdir gone && cd gone && rmdir ../gone && {shlex.join(ARAG)} doctor --json"
+    ran = subprocess.run(
+        command, shell=True, cwd=own, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ran.returncode == 3, ran.stderr
+    (finding,) = json.loads(ran.stdout)["findings"]
+    assert finding["message"] == "settings: No such file or directory"
+    assert "this folder" in finding["cure"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are other ones there")
+@pytest.mark.parametrize("name", [".", "head.json", "documents.lance/_versions"])
+def test_what_may_not_be_read_is_no_case_for_a_backup(own: Path, name: str) -> None:
+    place = own / ".arag" / name
+    mode = place.stat().st_mode
+    place.chmod(0)
+    try:
+        if os.access(place, os.R_OK):
+            pytest.skip("this user may read everything")
+        ran = run_arag(own, "doctor", "--no-calls", "--json", "--model", "none")
+    finally:
+        place.chmod(mode)
+
+    (finding,) = ran.json["findings"]
+    assert finding["code"] == "unreadable"
+    assert finding["cure"] == "Check who may read and write there."

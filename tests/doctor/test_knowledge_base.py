@@ -249,23 +249,55 @@ def test_nothing_is_touched_when_the_embedding_model_is_another(kb: KnowledgeBas
     assert (kb.directory / "head.json").read_text() == before
 
 
+def test_a_word_index_whose_files_are_gone_is_made_anew(kb: KnowledgeBase) -> None:
+    shutil.rmtree(kb.directory / "chunks.lance" / "_indices")
+
+    findings = found(kb)
+
+    assert list(findings) == ["no_word_index"]
+    assert "not readable" in findings["no_word_index"].message
+    cure(kb)
+
+
+def test_a_word_index_whose_files_are_cut_off_is_made_anew(kb: KnowledgeBase) -> None:
+    for path in (kb.directory / "chunks.lance" / "_indices").glob("*/*"):
+        path.write_bytes(path.read_bytes()[:50])
+
+    assert list(found(kb)) == ["no_word_index"]
+    cure(kb)
+
+
 @pytest.mark.parametrize(
-    "harm",
+    ("harm", "said"),
     [
-        lambda kb: (kb / "head.json").write_text("{"),
-        lambda kb: [path.unlink() for path in (kb / "chunks.lance" / "_versions").iterdir()],
-        lambda kb: [path.unlink() for path in (kb / "sentences.lance" / "data").iterdir()],
+        (lambda kb: (kb / "head.json").write_text("{"), "head.json is not readable"),
+        (lambda kb: (kb / "head.json").unlink(), "has tables but no head.json"),
+        (lambda kb: damage.commit(kb, generation="x"), "'generation' cannot be \"x\""),
+        (lambda kb: damage.commit(kb, documents=99), "version 99"),
+        (lambda kb: shutil.rmtree(kb / "documents.lance"), "Table 'documents'"),
+        (
+            lambda kb: [path.unlink() for path in (kb / "chunks.lance" / "_versions").iterdir()],
+            "Table 'chunks'",
+        ),
+        (
+            lambda kb: [path.unlink() for path in (kb / "sentences.lance" / "data").iterdir()],
+            "sentences.lance/data",
+        ),
     ],
 )
 def test_what_cannot_be_read_at_all_is_one_finding_that_names_the_backup(
-    kb: KnowledgeBase, harm: Callable[[Path], object]
+    kb: KnowledgeBase, harm: Callable[[Path], object], said: str
 ) -> None:
+    kb.semantic_search("x")  # more than one check reads the sentences now
     harm(kb.directory)
 
-    findings = check_knowledge_base(kb.directory)
+    (finding,) = check_knowledge_base(kb.directory)
 
-    assert {finding.code for finding in findings} == {"unreadable"}
-    assert all("backup" in finding.cure for finding in findings)
+    assert finding.code == "unreadable"
+    assert said in finding.message
+    assert "from a backup" in finding.cure
+    assert "again" in finding.cure
+    assert ".rs" not in finding.message
 
 
 def test_a_folder_without_a_knowledge_base_has_no_findings(tmp_path: Path) -> None:

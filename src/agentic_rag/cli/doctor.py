@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentic_rag.cli import exit_codes, streams
-from agentic_rag.cli.options import AsJson, Kb, settings_for
+from agentic_rag.cli.options import AsJson, Kb, Model, Strategy, settings_for
+from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
     from agentic_rag.config import Settings
@@ -27,22 +28,28 @@ def doctor(
     no_calls: Annotated[
         bool, typer.Option("--no-calls", help="Embed nothing and ask no model.")
     ] = False,
+    model: Model = None,
+    strategy: Strategy = None,
     kb: Kb = None,
     as_json: AsJson = False,
 ) -> None:
     """Try each configured part once and check the knowledge base; say what to do about each fault.
 
-    One text is embedded and the chat model is asked for a few tokens. The knowledge base is only
-    read, unless --fix is given.
+    One text is embedded and the chat model is asked for a few tokens: with a tool where the agent
+    would answer, without one under `--strategy naive`. The knowledge base is only read, unless
+    --fix is given.
 
-    Example: `arag doctor --no-calls`
+    Example: `arag doctor --model ollama:qwen3 --strategy naive`
     """
     from agentic_rag.config import BadSettings, config_file
+    from agentic_rag.doctor.knowledge_base import check_knowledge_base
     from agentic_rag.doctor.parts import failed_settings, failures, settings_part
     from agentic_rag.doctor.parts import parts as tried
 
     parts: list[Part] = []
     found: list[Finding] = []
+    cured: list[str] = []
+    not_cured: list[str] = []
 
     def take(part: "Part") -> None:
         parts.append(part)
@@ -50,20 +57,26 @@ def doctor(
             _print_part(part)
 
     try:
-        settings = settings_for(ctx, kb)
-    except BadSettings as error:
+        settings = settings_for(ctx, kb, model=model, strategy=strategy)
+        take(settings_part(config_file()))
+    except (BadSettings, OSError) as error:  # OSError: the folder is gone, or may not be read
         take(failed_settings(error))
     else:
-        take(settings_part(config_file()))
         for part in tried(settings, calls=not no_calls):
             take(part)
-        found = _check(settings, fix=fix)
+        if any(part.name == "knowledge base" and part.works for part in parts):
+            found = check_knowledge_base(settings.kb)
+        if fix and found:
+            cured, not_cured = _fix(settings, found)
+            found = check_knowledge_base(settings.kb)
     findings = [*failures(parts), *found]
     if as_json:
         streams.out_json(
             {
                 "findings": [asdict(finding) for finding in findings],
                 "parts": [asdict(part) for part in parts],
+                "cured": cured,
+                "not_cured": not_cured,
             }
         )
     else:
@@ -72,20 +85,28 @@ def doctor(
         raise typer.Exit(exit_codes.SOME_FAILED)
 
 
-def _check(settings: "Settings", *, fix: bool) -> "list[Finding]":
-    from agentic_rag.doctor.knowledge_base import check_knowledge_base, repair
+def _fix(settings: "Settings", found: "list[Finding]") -> tuple[list[str], list[str]]:
+    """What was cured, and what could not be and why; both are told on standard error too."""
+    from agentic_rag.doctor.knowledge_base import repair
+    from agentic_rag.doctor.wording import cure_of, said
     from agentic_rag.knowledge_base import KnowledgeBase
+    from agentic_rag.knowledge_base.tables import reading
 
-    found = check_knowledge_base(settings.kb)
-    if not found or not fix:
-        return found
-    store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
-    repaired = repair(store, found, on_wait=streams.say)
-    for line in repaired.done:
+    cured: list[str] = []
+    not_cured = [finding.message for finding in found if finding.code == "unreadable"]
+    try:
+        if not not_cured:  # every repair reads the tables
+            store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
+            with reading(settings.kb):
+                repaired = repair(store, found, on_wait=streams.say)
+            cured, not_cured = list(repaired.done), list(repaired.failed)
+    except AragError as error:
+        not_cured = [f"{said(error)}. {cure_of(error, '')}".rstrip()]
+    for line in cured:
         streams.say(line)
-    for line in repaired.failed:
+    for line in not_cured:
         streams.say(f"not cured: {line}")
-    return check_knowledge_base(settings.kb)
+    return cured, not_cured
 
 
 def _print_part(part: "Part") -> None:

@@ -5,15 +5,18 @@ the word index, and the arrays derived from the sentences table.
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import lance
 import numpy as np
 
 from agentic_rag.doctor.records import Finding
+from agentic_rag.knowledge_base.bm25 import bm25
 from agentic_rag.knowledge_base.fragments import Derived, derived_files, keys_of, stem_of
 from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer
-from agentic_rag.knowledge_base.tables import GRACE, NAMES, open_table, unindexed_rows
+from agentic_rag.knowledge_base.records import DamagedKnowledgeBase
+from agentic_rag.knowledge_base.tables import GRACE, NAMES, open_table, reading, unindexed_rows
 
 
 def check_versions(directory: Path) -> Iterator[Finding]:
@@ -35,27 +38,36 @@ def check_versions(directory: Path) -> Iterator[Finding]:
 
 
 def check_word_index(chunks: lance.LanceDataset) -> Iterator[Finding]:
-    """A word index that is not there, or does not cover every row."""
-    if not has_word_index(chunks):
-        yield Finding(
-            "no_word_index",
-            "The word index is missing, so BM25 and hybrid search fail.",
-            "`arag doctor --fix` makes it anew.",
-        )
+    """A word index that is not there, cannot be read, or does not cover every row."""
+    state = word_index_state(chunks)
+    if state == "usable":
+        if rows := unindexed_rows(chunks):
+            yield Finding(
+                "unindexed_rows",
+                f"The word index does not cover {rows:,} of {chunks.count_rows():,} chunks; BM25 "
+                "finds them all the same, but slower.",
+                "`arag compact` brings them in.",
+            )
         return
-    rows = unindexed_rows(chunks)
-    if rows:
-        yield Finding(
-            "unindexed_rows",
-            f"The word index does not cover {rows:,} of {chunks.count_rows():,} chunks; BM25 finds "
-            "them all the same, but slower.",
-            "`arag compact` brings them in.",
-        )
+    yield Finding(
+        "no_word_index",
+        f"The word index is {state}, so BM25 and hybrid search fail.",
+        "`arag doctor --fix` makes it anew.",
+    )
 
 
-def has_word_index(chunks: lance.LanceDataset) -> bool:
-    """Whether this version of the chunks table has its word index."""
-    return any(index.name == "words_idx" for index in chunks.describe_indices())
+def word_index_state(chunks: lance.LanceDataset) -> Literal["usable", "missing", "not readable"]:
+    """How the word index of this version of the chunks table is."""
+    if not any(index.name == "words_idx" for index in chunks.describe_indices()):
+        return "missing"
+    words = chunks.to_table(columns=["words"], limit=1)["words"].to_pylist()
+    try:
+        with reading(chunks.uri):
+            unindexed_rows(chunks)
+        bm25(chunks, " ".join(words).split()[:1], 1, None)  # an index that is cut off fails here
+    except DamagedKnowledgeBase:
+        return "not readable"
+    return "usable"
 
 
 def check_derived(directory: Path, sentences: lance.LanceDataset) -> Iterator[Finding]:

@@ -12,11 +12,12 @@ from agentic_rag.doctor.files import (
     check_derived,
     check_versions,
     check_word_index,
-    has_word_index,
+    word_index_state,
     wrong_derived_files,
 )
 from agentic_rag.doctor.records import Finding
 from agentic_rag.doctor.rows import check_rows, check_vectors, read_rows
+from agentic_rag.doctor.wording import cure_of, said
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import DamagedKnowledgeBase, KnowledgeBase
 from agentic_rag.knowledge_base.head import read_head
@@ -25,7 +26,9 @@ from agentic_rag.knowledge_base.tables import (
     DOCUMENTS,
     NAMES,
     Writer,
+    has_rows,
     open_table,
+    reading,
     unindexed_rows,
 )
 
@@ -40,45 +43,46 @@ def check_knowledge_base(directory: Path) -> list[Finding]:
     """
     try:
         head = read_head(directory)
+        if head is None:
+            return [_without_head(directory)] if has_rows(directory) else []
+        documents, chunks, sentences = (
+            open_table(directory, name, getattr(head, name)) for name in NAMES
+        )
     except DamagedKnowledgeBase as error:
-        return [_unreadable("head", str(error))]
-    if head is None:
-        return []
-    tables = {}
-    for name in NAMES:
-        try:
-            tables[name] = open_table(directory, name, getattr(head, name))
-        except DamagedKnowledgeBase as error:
-            return [_unreadable(name, str(error))]
-    documents, chunks, sentences = (tables[name] for name in NAMES)
+        return [_unreadable(error)]
 
     def rows_and_vectors() -> Iterator[Finding]:
         rows = read_rows(documents, chunks, sentences)
         yield from check_rows(rows, head.next_number)
         yield from check_vectors(rows, sentences)
 
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "rows": rows_and_vectors,
-        "word index": lambda: check_word_index(chunks),
-        "versions": lambda: check_versions(directory),
-        "derived files": lambda: check_derived(directory, sentences),
-    }
+    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
+        rows_and_vectors,
+        lambda: check_word_index(chunks),
+        lambda: check_versions(directory),
+        lambda: check_derived(directory, sentences),
+    )
     found: list[Finding] = []
-    for name, check in checks.items():
+    unreadable: list[Finding] = []
+    for check in checks:
         try:
-            found += check()
-        except (OSError, ValueError, pa.ArrowException, DamagedKnowledgeBase) as error:
-            found.append(_unreadable(name, " ".join(str(error).split())[:200]))
-    return found
+            with reading(directory):
+                found += check()
+        except DamagedKnowledgeBase as error:
+            unreadable.append(_unreadable(error))
+    return unreadable[:1] + found  # what cannot be read fails more than one check
 
 
-def _unreadable(what: str, said: str) -> Finding:
+def _without_head(directory: Path) -> Finding:
     return Finding(
         "unreadable",
-        f"The check of {what} could not be made: {said}",
-        "Restore the knowledge base from a backup, or index again into another directory with "
-        "`arag index PATH --kb NEW_DIRECTORY`.",
+        f"{directory} has tables but no head.json, which says what is valid in them.",
+        "Restore that file from a backup, or move the directory away and index again.",
     )
+
+
+def _unreadable(error: DamagedKnowledgeBase) -> Finding:
+    return Finding("unreadable", f"{said(error)}.", cure_of(error, "Restore it from a backup."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def repair(
             writer.delete_rows(again)
             rows = [_to_index_again(row) for row in again.values()]
             writer.append("documents", pa.Table.from_pylist(rows, schema=DOCUMENTS))
-        if not has_word_index(writer.table("chunks")):
+        if word_index_state(writer.table("chunks")) != "usable":
             writer.remake_word_index()
             done.append("made the word index anew")
         elif unindexed_rows(writer.table("chunks")):

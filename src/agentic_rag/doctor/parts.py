@@ -1,30 +1,30 @@
 """The configured parts, each tried once: settings, knowledge base, embedder, chat model, strategy.
 
-A trial costs one embedded text and a few tokens of the chat model, and takes no longer than
-`LIMIT` seconds.
+A trial costs one embedded text and a few tokens of the chat model.
 """
 
-import asyncio
 import os
 import time
 from collections.abc import Iterator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentic_rag.doctor.chat_model import NOT_TRIED, chat_model
 from agentic_rag.doctor.records import Finding, Part
-from agentic_rag.errors import AragError
+from agentic_rag.doctor.wording import cure_of, said
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
-
     from agentic_rag.config import Settings
     from agentic_rag.models.chat import ChatModel
 
-LIMIT = 30.0  # seconds for the chat model; a large one may have to be loaded first
-_TOKENS = 32  # of the reply; some providers refuse fewer than 16
-_QUESTION = "Say the word: yes."
-_NO_CALL = "not tried"
+_TEXT = "The pump was replaced in 2019."
+_WHY_AGENT = {
+    True: "The chat model can call tools.",
+    False: "The chat model was taken to be one that can call tools, and is not.",
+    None: "The chat model is taken to be one that can call tools.",
+}
+_REPORT = "Install agentic-rag anew; if that does not help, please report it."
 
 
 def settings_part(file: Path | None) -> Part:
@@ -34,9 +34,10 @@ def settings_part(file: Path | None) -> Part:
     return Part("settings", str(file) if file else "no arag.toml: the defaults", why, works=True)
 
 
-def failed_settings(error: AragError) -> Part:
+def failed_settings(error: Exception) -> Part:
     """The same where the settings cannot be used; then nothing else can be tried."""
-    return Part("settings", "", works=False, detail=_said(error), cure=_cure_of(error))
+    cure = cure_of(error, "Check that this folder and the arag.toml in force can be read.")
+    return Part("settings", "", works=False, detail=said(error), cure=cure)
 
 
 def parts(settings: "Settings", *, calls: bool = True) -> Iterator[Part]:
@@ -46,43 +47,59 @@ def parts(settings: "Settings", *, calls: bool = True) -> Iterator[Part]:
     """
     yield _knowledge_base(settings)
     yield _embedder(settings, calls)
-    chat, part = _chat_model(settings, calls)
+    chat, takes_tools, part = chat_model(settings, calls)
     yield part
-    yield _strategy(settings, chat)
+    yield _strategy(settings, chat, takes_tools)
 
 
 def failures(parts: list[Part]) -> list[Finding]:
     """A finding for each part that does not work."""
     return [
-        Finding(part.name.replace(" ", "_"), f"{part.name}: {part.detail}", part.cure)
+        Finding(part.code or part.name.replace(" ", "_"), f"{part.name}: {part.detail}", part.cure)
         for part in parts
         if part.works is False
     ]
 
 
 def _knowledge_base(settings: "Settings") -> Part:
-    from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase
+    from agentic_rag.knowledge_base import DamagedKnowledgeBase, KnowledgeBase, NoKnowledgeBase
 
     name, value = "knowledge base", str(settings.kb)
     began = time.monotonic()
     try:
         documents = KnowledgeBase.open(settings.kb, settings=settings, create=False).documents()
     except NoKnowledgeBase:
-        return Part(
-            name,
-            value,
-            works=False,
-            detail=f"there is none at {settings.kb}",
-            cure="`arag index PATH` makes it; `--kb` or the setting `kb` names another place.",
-        )
+        detail, cure = _none_there(settings.kb)
+        return Part(name, value, works=False, detail=detail, cure=cure)
     except Exception as error:  # whatever is wrong with it, the other parts are still looked at
-        return Part(name, value, works=False, detail=_said(error), cure=_cure_of(error))
+        cure = cure_of(error, "Check the path and who may read it.")
+        code = "unreadable" if isinstance(error, DamagedKnowledgeBase) else ""
+        return Part(name, value, works=False, detail=said(error), cure=cure, code=code)
     counts = {status: sum(d.status == status for d in documents) for status in ("failed", "empty")}
     chunks = sum(d.chunks for d in documents)
     plural = "" if len(documents) == 1 else "s"
     told = [f"{len(documents):,} document{plural}, {chunks:,} chunks"]
     told += [f"{count} {status}" for status, count in counts.items() if count]
     return Part(name, value, works=True, detail=", ".join(told), seconds=time.monotonic() - began)
+
+
+def _none_there(directory: Path) -> tuple[str, str]:
+    """How that looks where there is no knowledge base, and what to do."""
+    from agentic_rag.knowledge_base.tables import is_knowledge_base
+
+    elsewhere = "Name another place by `--kb` or the setting `kb`."
+    try:
+        if directory.exists() and not directory.is_dir():
+            return f"{directory} is a file, not a directory", elsewhere
+        others = (path for path in directory.iterdir() if not path.name.startswith("writer."))
+        if not is_knowledge_base(directory) and any(others):
+            return f"{directory} holds other files and is none", elsewhere
+    except OSError:
+        pass  # then nothing more can be said of it
+    return (
+        f"there is none at {directory}",
+        "`arag index PATH` makes it; `--kb` or the setting `kb` names another place.",
+    )
 
 
 def _embedder(settings: "Settings", calls: bool) -> Part:
@@ -99,10 +116,11 @@ def _embedder(settings: "Settings", calls: bool) -> Part:
         with suppress(NoKnowledgeBase, DamagedKnowledgeBase):  # that is told elsewhere
             KnowledgeBase.open(settings.kb, settings=settings, create=False).embedder()
         if not calls:
-            return Part(name, value, works=None, detail=_NO_CALL)
-        vectors = np.asarray(embedder.embed_passages([_QUESTION]))
+            return Part(name, value, works=None, detail=NOT_TRIED)
+        vectors = np.asarray(embedder.embed_passages([_TEXT]))
     except Exception as error:  # an engine may raise anything
-        return Part(name, value, works=False, detail=_said(error), cure=_cure_of(error))
+        cure = cure_of(error, _REPORT)
+        return Part(name, value, works=False, detail=said(error), cure=cure)
     if vectors.shape != (1, embedder.dimensions) or not (
         np.isfinite(vectors).all() and vectors.any()
     ):
@@ -122,101 +140,18 @@ def _embedder(settings: "Settings", calls: bool) -> Part:
     )
 
 
-def _chat_model(settings: "Settings", calls: bool) -> "tuple[ChatModel | None, Part]":
-    from agentic_rag.models.chat import resolve_chat_model
-
-    name = "chat model"
-    try:
-        chat = resolve_chat_model(settings)
-    except AragError as error:
-        value = settings.model or "none"
-        return None, Part(name, value, works=False, detail=_said(error), cure=_cure_of(error))
-    why = f"{chat.why} {chat.hint}".strip()
-    if chat.connect is None:
-        return chat, Part(name, chat.name, why, detail="there is nothing to try")
-    if not calls:
-        return chat, Part(name, chat.name, why, detail=_NO_CALL)
-    began = time.monotonic()
-    limit = min(LIMIT, settings.model_timeout)
-    try:
-        said = asyncio.run(_asked(chat, settings, limit))
-    except AragError as error:
-        return chat, Part(
-            name,
-            chat.name,
-            why,
-            works=False,
-            detail=_said(error),
-            cure=_cure_of(error),
-            seconds=time.monotonic() - began,
-        )
-    return chat, Part(
-        name, chat.name, why, works=True, detail=said, seconds=time.monotonic() - began
-    )
-
-
-async def _asked(chat: "ChatModel", settings: "Settings", limit: float) -> str:
-    """One request of a few tokens, as the agent makes them; what came of it.
-
-    Raises ModelCallFailed, ModelWithoutTools, and what loading a model file raises.
-    """
-    from agentic_rag.strategies.reply import ModelCallFailed, describe_failure
-
-    assert chat.connect is not None
-    try:
-        async with asyncio.timeout(limit), chat.connect() as model:
-            tokens = await _one_request(chat, model, settings, limit)
-    except AragError:
-        raise
-    except Exception as error:  # every provider has errors of its own
-        raise ModelCallFailed(describe_failure(error, limit, chat.unreachable).message) from error
-    tools = ", and takes tools" if chat.tools else ", without tools"
-    return f"it answered with {tokens} tokens{tools}"
-
-
-async def _one_request(
-    chat: "ChatModel", model: "Model", settings: "Settings", limit: float
-) -> int:
-    from pydantic_ai.messages import ModelRequest
-    from pydantic_ai.settings import ModelSettings
-    from pydantic_ai.tools import ToolDefinition
-
-    from agentic_rag.strategies.agent.requests import ModelTurn, Requests
-
-    # The agent's requests carry tools, and a model that refuses them is better found out here.
-    tool = ToolDefinition(
-        name="look_up",
-        description="Looks a word up. Not needed here.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"word": {"type": "string"}},
-            "required": ["word"],
-        },
-    )
-    requests = Requests(
-        model,
-        ModelSettings(max_tokens=_TOKENS, timeout=limit),
-        [tool] if chat.tools else [],
-        limit,
-        chat.cost,
-        settings.agent.streaming,
-    )
-    tokens = 0
-    async with aclosing(requests.ask([ModelRequest.user_text_prompt(_QUESTION)], 0)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, ModelTurn):
-                tokens = piece.usage.output_tokens
-    return tokens
-
-
-def _strategy(settings: "Settings", chat: "ChatModel | None") -> Part:
+def _strategy(settings: "Settings", chat: "ChatModel | None", takes_tools: bool | None) -> Part:
     from agentic_rag.strategies.run import STRATEGIES
 
     name = "strategy"
     if settings.strategy:
         value, why = settings.strategy, "The setting `strategy` names it."
-    elif chat is not None and chat.tools:
-        value, why = "agent", "The chat model can call tools."
+    elif chat is None:
+        return Part(name, "", detail="not known, as the chat model decides it")
+    elif chat.connect is None:
+        value, why = "naive", "There is no chat model."
+    elif chat.tools:
+        value, why = "agent", _WHY_AGENT[takes_tools]
     else:
         value, why = "naive", "The chat model is not known to call tools."
     if value not in STRATEGIES:
@@ -230,27 +165,13 @@ def _strategy(settings: "Settings", chat: "ChatModel | None") -> Part:
             cure=f"Set `strategy` to one of: {known}; or leave it empty.",
         )
     if value == "agent" and chat is not None and not chat.tools:
+        lack = "there is none" if chat.connect is None else f"{chat.name} is not known to be one"
         return Part(
             name,
             value,
             why,
             works=False,
-            detail=f"the agent needs a model that can call tools, and {chat.name} cannot",
+            detail=f"the agent needs a model that can call tools, and {lack}",
             cure="Set `strategy` to naive, or `model` to one that calls tools.",
         )
     return Part(name, value, why)
-
-
-def _said(error: Exception) -> str:
-    """An error's words; of our own errors without what to do."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text.rpartition("; ")[0] or text if isinstance(error, AragError) else text
-
-
-def _cure_of(error: Exception) -> str:
-    """What to do, with which the message of each of our errors ends."""
-    text = " ".join(str(error).split())
-    if not isinstance(error, AragError) or "; " not in text:
-        return "Correct it, and run `arag doctor` again."
-    cure = text.rpartition("; ")[2]
-    return cure[:1].upper() + cure[1:] if cure.split()[0].isalpha() else cure

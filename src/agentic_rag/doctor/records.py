@@ -8,7 +8,8 @@ class Part:
     """A part that is configured: what it is, why that one, and how its trial went.
 
     `works` is None where nothing was tried. `detail` says what the trial showed, or why it
-    failed; `cure` what to do about a failure. `seconds` is how long the trial took.
+    failed; `cure` what to do about a failure. `seconds` is how long the trial took. `code` is that
+    of the finding which a failure makes, where it is not the part's name.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Part:
     detail: str = ""
     cure: str = ""
     seconds: float = 0.0
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
