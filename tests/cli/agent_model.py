@@ -18,9 +18,13 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 @dataclass
 class AgentModel:
-    """`hang_in` is the answer (from 1) in which it falls silent; `refuses_tools` answers 400."""
+    """`hang_in` is the answer (from 1) in which it falls silent, at once or, streamed, when
+    `hang_after` of its pieces were sent (`says` are the pieces, with `{id}` for the chunk found);
+    `refuses_tools` answers 400."""
 
     hang_in: int = 0
+    hang_after: int = 0
+    says: tuple[str, ...] = ()
     refuses_tools: bool = False
     rewritten: str = "When was the second pump of the Blue Bridge station replaced?"
     address: str = ""
@@ -48,10 +52,10 @@ class AgentModel:
         self.answers += 1
         found = re.search(r"\d+-\d+", json.dumps(last["content"]))
         cited = found.group(0) if found else "1-1"
-        return {
-            "role": "assistant",
-            "content": f"Answer {self.answers}: the second one was replaced in 2019 [{cited}].",
-        }
+        said = f"Answer {self.answers}: the second one was replaced in 2019 [{cited}]."
+        if self.says:
+            said = "".join(self.says).replace("{id}", cited)
+        return {"role": "assistant", "content": said}
 
 
 @contextmanager
@@ -68,6 +72,8 @@ def playing(model: AgentModel) -> Iterator[AgentModel]:
                 return
             message = model.reply(body)
             if model.hang_in and model.answers == model.hang_in:
+                if model.hang_after:
+                    self._some_pieces(message["content"])
                 model.hanging.set()
                 model.over.wait()
                 return
@@ -96,6 +102,16 @@ def playing(model: AgentModel) -> Iterator[AgentModel]:
                 self._piece({**frame, "choices": [choice]})
             self._piece({**frame, "choices": [], "usage": USAGE})
             self.wfile.write(b"data: [DONE]\n\n")
+
+        def _some_pieces(self, content: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            cited = re.search(r"\d+-\d+", content)
+            for said in model.says[: model.hang_after]:
+                text = said.replace("{id}", cited.group(0) if cited else "")
+                choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+                self._piece({**_frame("chat.completion.chunk"), "choices": [choice]})
 
         def _piece(self, value: dict[str, Any]) -> None:
             self.wfile.write(f"data: {json.dumps(value)}\n\n".encode())
