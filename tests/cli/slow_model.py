@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 @dataclass
@@ -16,6 +17,7 @@ class SlowModel:
     words: list[str]
     pause: float
     address: str = ""
+    bodies: list[dict[str, Any]] = field(default_factory=list)
     requested: threading.Event = field(default_factory=threading.Event)
     hung_up: threading.Event = field(default_factory=threading.Event)
 
@@ -26,7 +28,7 @@ def serving(model: SlowModel) -> Iterator[SlowModel]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            model.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()

@@ -216,9 +216,41 @@ def test_the_limits_of_the_command_line_reach_the_agent(ask_indexed: Arag) -> No
     assert few.json["status"] == "forced_by_steps"
     assert "cut short at its last step (--max-steps)" in told.err
     assert model.requests[-1]["reasoning_effort"] == "low"
-    for words in (("--max-steps", "0"), ("--budget", "0"), ("--cost", "-1")):
-        assert ask_indexed("ask", QUESTION, *words).code == 2
-    assert "agent.effort" in ask_indexed("ask", QUESTION, "--effort", "huge").err
+
+
+@pytest.mark.parametrize("command", ["ask", "chat"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--effort", "huge"), "'minimal', 'low'"),
+        (("--effort", ""), "'minimal', 'low'"),
+        (("--budget", "5"), "greater than or equal to 1000"),
+        (("--budget", "0"), "1"),
+        (("--cost", "0"), "greater than 0"),
+        (("--cost", "nan"), "greater than"),
+        (("--max-steps", "0"), "1"),
+    ],
+)
+def test_a_wrong_limit_is_a_usage_error_that_names_its_option(
+    ask_indexed: Arag, command: str, words: tuple[str, str], said: str
+) -> None:
+    question = (QUESTION,) if command == "ask" else ()
+    ran = ask_indexed(command, *question, *words, typed=f"{QUESTION}\n")
+
+    assert ran.code == 2
+    told = " ".join(ran.err.replace("│", " ").split())
+    assert f"Invalid value for {words[0]}" in told.replace("'--", "--").replace("':", ":")
+    assert said in told
+    assert "agent" not in told  # the section of the settings that it ends in
+
+
+def test_a_wrong_setting_beside_an_option_is_not_laid_to_the_option(own: Path) -> None:
+    (own / "arag.toml").write_text("[agent]\nmax_steps = 0\n")
+    ran = run_arag(own, "ask", QUESTION, "--effort", "low")
+
+    assert ran.code == 1
+    assert "'agent.max_steps'" in ran.err
+    assert "arag.toml" in ran.err
 
 
 def test_show_prompt_prints_what_is_sent_and_asks_nothing(ask_indexed: Arag) -> None:
@@ -233,6 +265,110 @@ def test_show_prompt_prints_what_is_sent_and_asks_nothing(ask_indexed: Arag) -> 
         assert name in shown.out
     for message in model.requests[0]["messages"][:2]:
         assert message["content"] in shown.out
+
+
+def test_show_prompt_is_of_the_strategy_that_would_answer(ask_indexed: Arag) -> None:
+    with serving(SlowModel(REPLY, 0.01)) as model:
+        where = {"ARAG_BASE_URL": model.address, "ARAG_MODEL": "any"}
+        words = ("ask", QUESTION, "--strategy", "naive")
+        shown = ask_indexed(*words, "--show-prompt", **where)
+        data = ask_indexed(*words, "--show-prompt", "--json", **where).json
+        assert model.bodies == []
+        ask_indexed(*words, **where)
+        sent = [message["content"] for message in model.bodies[0]["messages"]]
+
+    assert "replaced in 2019" in shown.out
+    assert "keyword_search" not in shown.out
+    assert [data["system"], data["user"]] == sent
+    assert all(text in shown.out for text in sent)
+    assert (data["strategy"], data["tools"]) == ("naive", [])
+
+
+def test_show_prompt_as_json_holds_the_tools_as_they_are_sent(ask_indexed: Arag) -> None:
+    with playing(AgentModel()) as model:
+        where = {"ARAG_BASE_URL": model.address, "ARAG_MODEL": "any"}
+        data = ask_indexed("ask", QUESTION, "--show-prompt", "--json", **where).json
+        ask_indexed("ask", QUESTION, **where)
+        sent = model.requests[0]
+
+    assert data["strategy"] == "agent"
+    assert [data["system"], data["user"]] == [m["content"] for m in sent["messages"][:2]]
+    assert [tool["name"] for tool in data["tools"]] == [
+        tool["function"]["name"] for tool in sent["tools"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "none"), "No model would be asked, because there is no model"),
+        (("--model", "none", "--strategy", "naive", "--json"), "No model would be asked"),
+        (("--model", "none", "--strategy", "agent"), "needs one that can call tools"),
+        (("--strategy", "magic"), "There is no strategy 'magic'"),
+    ],
+)
+def test_a_prompt_that_would_not_be_sent_is_refused_in_a_sentence(
+    ask_indexed: Arag, words: tuple[str, ...], said: str
+) -> None:
+    ran = ask_indexed("ask", QUESTION, "--show-prompt", *words)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+
+
+def test_show_prompt_saves_no_trace_and_says_so(ask_indexed: Arag, tmp_path: Path) -> None:
+    ran = ask_indexed("ask", QUESTION, "--show-prompt", "--trace", tmp_path / "t.json")
+
+    assert ran.code == 2
+    assert "--show-prompt asks nothing" in ran.err
+    assert not (tmp_path / "t.json").exists()
+
+
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_the_agent_without_a_model_is_one_error_and_nothing_else(
+    ask_indexed: Arag, command: str
+) -> None:
+    question = (QUESTION,) if command == "ask" else ()
+    words = ("--model", "none", "--strategy", "agent")
+    ran = ask_indexed(command, *question, *words, typed=f"{QUESTION}\n")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: There is no model, and the strategy `agent` needs one")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("file", ["no/such/folder/t.json", ".", "pump.md/t.json"])
+def test_a_trace_that_cannot_be_saved_is_told_before_anything_is_asked(
+    own: Path, file: str
+) -> None:
+    with playing(AgentModel()) as model:
+        where = {"ARAG_BASE_URL": model.address, "ARAG_MODEL": "any"}
+        ran = run_arag(
+            own / "notes", "ask", QUESTION, "--kb", own / ".arag", "--trace", file, **where
+        )
+
+    assert model.requests == []
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: --trace cannot write {Path(file)} (")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_trace_goes_to_a_file_and_not_to_standard_output(own: Path) -> None:
+    ran = run_arag(own, "ask", QUESTION, "--model", "none", "--trace", "-")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "`--json` prints the same on standard output" in ran.err
+    assert not (own / "-").exists()
+
+
+def test_an_answer_is_shown_though_its_trace_cannot_be_saved(ask_indexed: Arag) -> None:
+    ran = ask_indexed("ask", QUESTION, "--model", "none", "--trace", "/dev/full")
+
+    assert ran.code == 3
+    assert "replaced in 2019" in ran.out
+    assert "--trace could not write /dev/full" in ran.err
 
 
 def test_a_fault_of_our_own_is_told_as_one_after_what_was_found(

@@ -90,6 +90,72 @@ def test_commands_show_the_last_sources_help_and_the_way_out(own: Path) -> None:
     assert run_arag(own, "chat", "--list", "--json").json["sessions"][0]["turns"] == 1
 
 
+def test_with_json_every_line_on_standard_output_is_an_object(own: Path) -> None:
+    typed = "/sources\n/help\n/what now\nHow much is the yearly fee?\n/sources\n/quit\n"
+    ran = run_arag(own, "chat", "--model", "none", "--json", typed=typed)
+
+    before, answer, after = map(json.loads, ran.out.splitlines())
+    assert before == {"command": "/sources", "citations": [], "unsupported": []}
+    assert answer["status"] == "answered"
+    assert after == {"command": "/sources", "citations": answer["citations"], "unsupported": []}
+    assert after["citations"]
+    assert "/sources  the sources of the last answer" in ran.err
+    name = run_arag(own, "chat", "--list", "--json").json["sessions"][0]["id"]
+    assert run_arag(own, "chat", "--delete", "last", "--json").json == {"deleted": name}
+
+
+def test_with_json_a_question_that_fails_has_a_line_too(own: Path) -> None:
+    with playing(AgentModel(refuses_tools=True)) as model:
+        words = ("chat", "--strategy", "agent", "--json")
+        where = {"ARAG_BASE_URL": model.address, "ARAG_MODEL": "any"}
+        ran = run_arag(own, *words, typed="Why?\nHow?\n", **where)
+
+    assert ran.code == 3
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(one["question"], one["status"]) for one in lines] == [
+        ("Why?", "failed"),
+        ("How?", "failed"),
+    ]
+    assert "naive" in lines[0]["notices"][-1]["message"]
+
+
+def test_the_last_conversation_is_the_newest_that_can_be_read(own: Path) -> None:
+    for question in ("How much is the fee?", "When was the pump replaced?"):
+        run_arag(own, "chat", "--model", "none", typed=f"{question}\n")
+    names = [one["id"] for one in run_arag(own, "chat", "--list", "--json").json["sessions"]]
+    spoilt, whole = names
+    (own / ".arag" / "sessions" / f"{spoilt}.json").write_text("{")
+
+    resumed = run_arag(own, "chat", "--model", "none", "--resume", "last", typed="Why?\n")
+    assert resumed.code == 0, resumed.err
+    assert f"warning: .arag/sessions/{spoilt}.json is not a conversation" in resumed.err
+    assert f"conversation {whole}, 1 turn; last: How much is the fee?" in resumed.err
+
+    (own / ".arag" / "sessions" / f"{spoilt}.json").write_text("{")  # the newest once more
+    rows = [line.split("\t") for line in run_arag(own, "chat", "--list").out.splitlines()]
+    assert [(row[0], row[2], row[3], row[4] != "") for row in rows] == [
+        (spoilt, "", "", True),
+        (whole, "2 turns", "How much is the fee?", False),
+    ]
+    listed = run_arag(own, "chat", "--list", "--json").json["sessions"]
+    assert [one["problem"] for one in listed] == [rows[0][4], ""]
+    assert "cannot be read" not in listed[0]["title"]
+
+    deleted = run_arag(own, "chat", "--delete", "last")
+    assert deleted.out == f"deleted {whole}\n"
+    assert spoilt in deleted.err
+    only_damaged = run_arag(own, "chat", "--resume", "last", typed="Why?\n")
+    assert only_damaged.code == 1
+    assert f"arag chat --delete {spoilt}" in only_damaged.err
+
+
+def test_a_strategy_that_is_not_there_is_told_before_the_first_question(own: Path) -> None:
+    ran = run_arag(own, "chat", "--strategy", "nave", typed="")
+
+    assert ran.code == 1
+    assert "There is no strategy 'nave'" in ran.err
+
+
 def test_a_deleted_conversation_cannot_be_resumed(own: Path) -> None:
     run_arag(own, "chat", "--model", "none", typed="How much is the fee?\n")
     name = run_arag(own, "chat", "--list", "--json").json["sessions"][0]["id"]
@@ -103,7 +169,10 @@ def test_a_deleted_conversation_cannot_be_resumed(own: Path) -> None:
 
 
 def test_nothing_typed_leaves_no_conversation(own: Path) -> None:
-    assert run_arag(own, "chat", "--model", "none", typed="").code == 0
+    for typed in ("", "\n \n"):
+        ran = run_arag(own, "chat", "--model", "none", typed=typed)
+        assert ran.code == 0
+        assert ran.err == "Nothing was asked: standard input holds no question.\n"
     assert run_arag(own, "chat", "--list", "--json").json["sessions"] == []
 
 

@@ -1,6 +1,7 @@
 """The embedded embedder: unit vectors, any text, the same vector however it is asked."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,3 +43,15 @@ def test_the_text_after_a_nul_counts() -> None:
 def test_an_unknown_embedder_is_named() -> None:
     with pytest.raises(UnknownEmbedder, match="'word2vec'"):
         resolve_embedder("word2vec")
+
+
+def test_a_file_in_the_working_folder_is_never_taken_for_a_part_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("-", "sae.bin", "none"):
+        (tmp_path / name).write_bytes(b"Words.")
+    monkeypatch.chdir(tmp_path)
+
+    LocalEmbedder().embed_query("word")
+
+    assert capfd.readouterr() == ("", "")

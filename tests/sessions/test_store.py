@@ -1,6 +1,7 @@
 """Conversations on disk: whole after every save, one writer each, inside their folder."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,22 @@ def test_an_id_that_is_a_path_is_unknown(store: SessionStore, tmp_path: Path, na
         with pytest.raises(UnknownSession):
             use(name)
     assert (tmp_path / "head.json").exists()
+
+
+def test_the_newest_is_the_one_changed_last_that_can_be_read(store: SessionStore) -> None:
+    good = saved(store, "a")
+    for name in ("broken", "torn"):
+        (store.folder / f"{name}.json").write_text("{")
+
+    newest = store.newest()
+    assert newest.session.id == store.load("last").id == good
+    assert len(newest.passed_over) == 2
+    assert "broken.json" in " ".join(newest.passed_over)
+    for one in store.list():
+        assert datetime.fromisoformat(one.changed).tzinfo is not None
+    assert store.delete("last") == good
+    with pytest.raises(UnreadableSession, match="arag chat --delete"):
+        store.load("last")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"version": 9, "turns": []})])

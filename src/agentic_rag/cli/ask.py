@@ -1,15 +1,15 @@
 """`arag ask`: a question, the steps on the way, the answer with numbered sources."""
 
 import os
-import sys
-import threading
+from dataclasses import asdict
+from errno import EISDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentic_rag.cli import answers, exit_codes, streams
-from agentic_rag.cli.asking import Asker, Outcome, SoFar
+from agentic_rag.cli import exit_codes, streams
+from agentic_rag.cli.asking import Asker, Outcome, Showing
 from agentic_rag.cli.options import (
     AsJson,
     Budget,
@@ -26,10 +26,14 @@ from agentic_rag.cli.options import (
     limits,
     settings_for,
 )
+from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
-    from agentic_rag.config import Settings
-    from agentic_rag.knowledge_base import KnowledgeBase
+    from agentic_rag.strategies.answer import Answer
+
+
+class TraceUnwritable(AragError):
+    """The steps cannot be saved in the file that --trace names."""
 
 
 def ask(
@@ -55,7 +59,8 @@ def ask(
     show_prompt: Annotated[
         bool,
         typer.Option(
-            "--show-prompt", help="Print exactly what the agent would send, and ask nothing."
+            "--show-prompt",
+            help="Print exactly what the model would be sent first, and ask nothing.",
         ),
     ] = False,
     quiet: Quiet = False,
@@ -72,91 +77,88 @@ def ask(
     """
     if not question.strip():
         raise typer.BadParameter("The question is empty; ask something.")
+    if show_prompt and trace is not None:
+        raise typer.BadParameter(
+            "--show-prompt asks nothing, so there are no steps for --trace to save; leave one out."
+        )
     # Bytes of the command line that are no text could not be sent or saved.
     question = question.encode("utf-8", "replace").decode("utf-8")
     wanted = filter_for(path, where)
     settings = settings_for(
         ctx, kb, model=model, strategy=strategy, agent=limits(max_steps, budget, cost, effort)
     )
+    if trace is not None:  # before a question is paid for
+        _check_writable(trace)
 
     from agentic_rag.knowledge_base import KnowledgeBase
-    from agentic_rag.strategies.run import stream
+    from agentic_rag.strategies.run import shown_prompt, stream
 
     store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
     if show_prompt:
-        _print_prompt(store, question, settings)
+        prompt = shown_prompt(store, question, settings=settings, where=wanted)
+        if as_json:
+            streams.out_json(asdict(prompt))
+        else:
+            streams.out(prompt.text)
         return
-    if trace is not None:
-        _check_writable(trace)
-    screen = answers.Screen(live=sys.stdout.isatty() and not as_json, quiet=quiet or as_json)
-    ending = threading.Lock()  # the first to end the question prints; see Asker.on_hang
+    showing = Showing(as_json=as_json, quiet=quiet)
+    screen = showing.screen()
+    unsaved = False
+
+    def save(answer: "Answer | None") -> None:
+        nonlocal unsaved
+        if trace is not None and answer is not None:
+            unsaved = not _save_trace(trace, answer)
 
     def end(outcome: Outcome) -> None:
-        if ending.acquire(blocking=False):
-            _end_without_answer(outcome, screen, as_json=as_json, trace=trace)
+        save(outcome.so_far.answer())
+        showing.no_answer(outcome, screen)
 
-    def end_at_once(so_far: SoFar) -> None:
-        end(Outcome(so_far, stopped=True))
-        os._exit(exit_codes.INTERRUPTED)
-
-    asker = Asker(end_at_once)
-    outcome = asker.follow(stream(store, question, settings=settings, where=wanted), screen.show)
-    answer = outcome.answer
-    if answer is None:
-        end(outcome)
+    asker = Asker()
+    events = stream(store, question, settings=settings, where=wanted)
+    outcome = asker.follow(events, screen.show, end)
+    if outcome.answer is None:
         if outcome.fault is not None:
             raise outcome.fault
         raise typer.Exit(exit_codes.INTERRUPTED if outcome.stopped else exit_codes.ERROR)
     asker.close()
-    if trace is not None:
-        _write_trace(trace, answer.model_dump_json(indent=1))
-    if as_json:
-        streams.out_json(answer.model_dump(mode="json"))
-    else:
-        if not sys.stdout.isatty():
-            streams.out(answer.text)
-        answers.print_sources(answer)
-        if not quiet:
-            if not sys.stdout.isatty():  # there the sources end in an empty line
-                streams.say("")
-            if note := answers.limit_note(answer):
-                streams.say(note)
-            streams.say(answers.summary(answer))
-    if answer.status == "model_failed":
+    save(outcome.answer)
+    showing.answer(outcome.answer)
+    if outcome.answer.status == "model_failed" or unsaved:
         raise typer.Exit(exit_codes.SOME_FAILED)
 
 
-def _end_without_answer(
-    outcome: Outcome, screen: answers.Screen, *, as_json: bool, trace: Path | None
-) -> None:
-    shown = screen.written
-    screen.end_text()
-    stopped = outcome.so_far.answer()
-    if stopped is not None and trace is not None:
-        _write_trace(trace, stopped.model_dump_json(indent=1))
-    if as_json and stopped is not None:
-        streams.out_json(stopped.model_dump(mode="json"))
-    elif not as_json:
-        answers.print_found(outcome.so_far, text_is_shown=shown)
-    sys.stdout.flush()
-    if outcome.fault is None:
-        streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
-
-
-def _print_prompt(store: "KnowledgeBase", question: str, settings: "Settings") -> None:
-    from agentic_rag.strategies.agent import show_prompt
-
-    streams.out(show_prompt(store, question, settings))
-
-
 def _check_writable(path: Path) -> None:
-    """Find out before a question is paid for; raises what the system says."""
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8"):
-        pass
-    if is_new:
-        path.unlink()
+    """Raise TraceUnwritable where a trace could not be saved; nothing is written."""
+    if str(path) == "-":
+        raise TraceUnwritable("--trace takes a file; `--json` prints the same on standard output.")
+    try:
+        if path.exists() and not path.is_file():  # opening a pipe would wait for its reader
+            if path.is_dir():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+            return
+        is_new = not path.exists()
+        with path.open("a", encoding="utf-8"):
+            pass
+        if is_new:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise TraceUnwritable(
+            f"--trace cannot write {path} ({_reason(error)}); name a file that can be made. "
+            "Nothing was asked."
+        ) from None
 
 
-def _write_trace(path: Path, text: str) -> None:
-    path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+def _save_trace(path: Path, answer: "Answer") -> bool:
+    """Whether the steps were saved; it is said where they could not be."""
+    text = answer.model_dump_json(indent=1)
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        streams.say(f"error: --trace could not write {path} ({_reason(error)}).")
+        return False
+    return True
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)

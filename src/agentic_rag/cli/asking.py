@@ -1,16 +1,20 @@
-"""Following a question from the command line: show its events, and end it on Ctrl-C.
+"""Asking from the command line: follow a question, end it on Ctrl-C, show what it came to.
 
 What has been found is kept as it comes, so that it can be shown when there is no answer.
 """
 
 import asyncio
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from agentic_rag.cli import answers, exit_codes, streams
 
 if TYPE_CHECKING:
     from agentic_rag.strategies.answer import Answer, Citation
@@ -115,25 +119,100 @@ class Outcome:
     fault: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How the answers of a command are shown.
+
+    With `many` they follow one another: as JSON each is a line, as text an empty line is between.
+    """
+
+    as_json: bool
+    quiet: bool
+    many: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether the text is shown as it is written."""
+        return sys.stdout.isatty() and not self.as_json
+
+    def screen(self, *, introduce: bool = True) -> answers.Screen:
+        """What shows the steps of one question."""
+        quiet = self.quiet or self.as_json
+        return answers.Screen(live=self.live, quiet=quiet, introduce=introduce)
+
+    def answer(self, answer: "Answer") -> None:
+        """Show an answer, its sources, and what it cost."""
+        if self.as_json:
+            self.json(answer.model_dump(mode="json"))
+            return
+        if not self.live:
+            streams.out(answer.text)
+        answers.print_sources(answer)
+        if self.many and not self.live:
+            streams.out()
+        sys.stdout.flush()
+        if self.quiet:
+            return
+        if not self.many and not self.live:  # on a terminal the sources end in an empty line
+            streams.say("")
+        if note := answers.limit_note(answer):
+            streams.say(note)
+        streams.say(answers.summary(answer))
+
+    def no_answer(self, outcome: Outcome, screen: answers.Screen) -> None:
+        """Show what a question without an answer has found, and why it ended."""
+        shown = screen.written
+        screen.end_text()
+        if not self.as_json:
+            answers.print_found(outcome.so_far, text_is_shown=shown)
+        elif stopped := outcome.so_far.answer():
+            self.json(stopped.model_dump(mode="json"))
+        sys.stdout.flush()
+        if outcome.fault is None:
+            streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Print an object."""
+        (streams.out_json_line if self.many else streams.out_json)(value)
+
+
 class Asker:
     """Follows questions in one event loop, one after another.
 
     A thread in native code (an embedding, a model in this process) cannot be cancelled; it is
-    left behind. `on_hang` is called, from another thread, when a question has not ended GRACE
+    left behind: the process ends, from another thread, when a question has not ended GRACE
     seconds after Ctrl-C, and at a second Ctrl-C.
     """
 
-    def __init__(self, on_hang: Callable[[SoFar], None], *, patient: bool = False) -> None:
+    def __init__(self, *, patient: bool = False) -> None:
         self._runner = asyncio.Runner()
-        self._on_hang = on_hang
         self._patient = patient  # wait for a second Ctrl-C
 
     def follow(
-        self, events: "AsyncGenerator[Event, None]", show: "Callable[[Event], None]"
+        self,
+        events: "AsyncGenerator[Event, None]",
+        show: "Callable[[Event], None]",
+        end: Callable[[Outcome], None],
     ) -> Outcome:
-        """Show the events of a question until it ends. Raises what choosing a model raises."""
+        """Show the events of a question until it ends. Raises what choosing a model raises.
+
+        `end` is called once, before this returns or the process ends, where there is no answer.
+        """
         so_far = SoFar()
-        return self._runner.run(self._follow(events, show, so_far))
+        ending = threading.Lock()  # whoever is the first to end the question shows how it ended
+
+        def end_at_once() -> None:
+            if ending.acquire(blocking=False):
+                try:
+                    end(Outcome(so_far, stopped=True))
+                finally:
+                    os._exit(exit_codes.INTERRUPTED)
+
+        outcome = self._runner.run(self._follow(events, show, so_far, end_at_once))
+        ending.acquire()  # for good; waits for the end of the process where that has begun
+        if outcome.answer is None:
+            end(outcome)
+        return outcome
 
     def close(self) -> None:
         """End the loop and wait for its threads; not after a question was stopped."""
@@ -144,6 +223,7 @@ class Asker:
         events: "AsyncGenerator[Event, None]",
         show: "Callable[[Event], None]",
         so_far: SoFar,
+        end_at_once: Callable[[], None],
     ) -> Outcome:
         work = asyncio.ensure_future(_until_the_end(events, show, so_far))
         presses = 0
@@ -154,7 +234,7 @@ class Asker:
             presses += 1
             so_far.stop()
             if presses > 1 or not self._patient:
-                end = threading.Timer(GRACE if presses == 1 else 0, self._on_hang, [so_far])
+                end = threading.Timer(GRACE if presses == 1 else 0, end_at_once)
                 end.daemon = True
                 end.start()
                 ends.append(end)

@@ -4,12 +4,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentic_rag.cli import answers, exit_codes, streams
-from agentic_rag.cli.asking import Asker, Outcome, SoFar
+from agentic_rag.cli.asking import Asker, Outcome, Showing
 from agentic_rag.cli.options import (
     Budget,
     Cost,
@@ -76,7 +77,8 @@ def chat(
         bool,
         typer.Option(
             "--json",
-            help="Print one JSON object a line for each answer; with --list, one for all.",
+            help="Print one JSON object a line for each answer, and for what /sources shows; "
+            "with --list, one for all.",
         ),
     ] = False,
 ) -> None:
@@ -87,7 +89,7 @@ def chat(
 
     Example: `arag chat --resume last`
     """
-    if sum(map(bool, (resume, list_them, delete))) > 1:
+    if (resume is not None) + list_them + (delete is not None) > 1:
         raise typer.BadParameter("Give only one of --resume, --list and --delete.")
     wanted = filter_for(path, where)
     settings = settings_for(
@@ -102,19 +104,41 @@ def chat(
     if list_them:
         _list(sessions, as_json=as_json)
         return
-    if delete:
-        streams.out(f"deleted {sessions.delete(delete)}")
+    if delete is not None:
+        deleted = sessions.delete(_named(sessions, delete))
+        streams.out_json_line({"deleted": deleted}) if as_json else streams.out(
+            f"deleted {deleted}"
+        )
         return
-    with sessions.opened(resume) if resume else sessions.started() as session:
-        talk = _Conversation(store, sessions, session, wanted, quiet=quiet, as_json=as_json)
+
+    from agentic_rag.strategies.run import check_strategy
+
+    check_strategy(settings.strategy)
+    started = sessions.started() if resume is None else sessions.opened(_named(sessions, resume))
+    with started as session:
+        showing = Showing(as_json=as_json, quiet=quiet, many=True)
+        talk = _Conversation(store, sessions, session, wanted, showing)
         if resume and not quiet:
             last = streams.one_line(session.turns[-1].question) if session.turns else ""
-            streams.say(f"conversation {session.id}, {len(session.turns)} turns; last: {last}")
+            turns = streams.counted(len(session.turns), "turn")
+            streams.say(f"conversation {session.id}, {turns}; last: {last}")
         code = talk.run()
     if talk.session.turns and session.id and not quiet:
         streams.say(f"kept as {session.id}: `arag chat --resume {session.id}` goes on with it.")
     if code:
         raise typer.Exit(code)
+
+
+def _named(sessions: "SessionStore", session_id: str) -> str:
+    """The id itself, or what `last` stands for; says which newer ones cannot be read."""
+    from agentic_rag.sessions import LAST
+
+    if session_id != LAST:
+        return session_id
+    newest = sessions.newest()
+    for problem in newest.passed_over:
+        streams.say(f"warning: {problem}")
+    return newest.session.id
 
 
 def _list(sessions: "SessionStore", *, as_json: bool) -> None:
@@ -123,8 +147,8 @@ def _list(sessions: "SessionStore", *, as_json: bool) -> None:
         streams.out_json({"sessions": [one.model_dump() for one in found]})
         return
     for one in found:
-        turns = f"{one.turns} turn{'' if one.turns == 1 else 's'}"
-        cells = (one.id, one.changed, turns, one.problem or one.title)
+        turns = "" if one.problem else streams.counted(one.turns, "turn")
+        cells = (one.id, one.changed, turns, one.title, one.problem)
         streams.out("\t".join(streams.one_line(cell) for cell in cells))
     if not found:
         streams.say("No conversation has been saved here yet.")
@@ -139,30 +163,28 @@ class _Conversation:
         sessions: "SessionStore",
         session: "Session",
         where: "Filter | None",
-        *,
-        quiet: bool,
-        as_json: bool,
+        showing: Showing,
     ) -> None:
         self.session = session
         self._store = store
         self._sessions = sessions
         self._where = where
-        self._quiet = quiet
-        self._as_json = as_json
+        self._showing = showing
         self._by_hand = sys.stdin.isatty()
-        self._live = sys.stdout.isatty() and not as_json
-        self._asker = Asker(self._end_at_once, patient=self._by_hand)
-        self._introduced = False
+        self._asker = Asker(patient=self._by_hand)
+        self._asked = False
         self._said_unsaved = False
         self._failed = False
 
     def run(self) -> int:
         """Answer until the end; the exit code."""
-        if self._by_hand and not self._quiet:
+        if self._by_hand and not self._showing.quiet:
             streams.say("Ask a question; /help lists what else can be typed.")
-        with _reading(self._by_hand) as lines:
+        typed = False
+        with _reading(self._by_hand, prompt_on_stdout=self._showing.live) as lines:
             for line in lines:
                 text = line.strip().lstrip("\ufeff")
+                typed |= bool(text)
                 if text in ("/quit", "/exit"):
                     break
                 if text.startswith("/"):
@@ -170,18 +192,28 @@ class _Conversation:
                 elif text and not self._turn(text):
                     return exit_codes.INTERRUPTED
         self._asker.close()
+        if not typed and not self._by_hand and not self._showing.quiet:
+            streams.say("Nothing was asked: standard input holds no question.")
         return exit_codes.SOME_FAILED if self._failed else exit_codes.OK
 
     def _obey(self, command: str) -> None:
         if command == "/help":
             streams.say(HELP)
         elif command == "/sources":
-            if self.session.turns:
-                answers.print_sources(self.session.turns[-1].answer)
-            else:
-                streams.say("There is no answer yet.")
+            self._show_sources()
         else:
             streams.say(f"There is no command {command.split()[0]}; /help lists them all.")
+
+    def _show_sources(self) -> None:
+        last = self.session.turns[-1].answer if self.session.turns else None
+        if last is None:
+            streams.say("There is no answer yet.")
+        if self._showing.as_json:
+            empty: dict[str, object] = {"citations": [], "unsupported": []}
+            shown = last.model_dump(mode="json", include=set(empty)) if last else empty
+            self._showing.json({"command": "/sources", **shown})
+        elif last is not None:
+            answers.print_sources(last)
 
     def _turn(self, question: str) -> bool:
         """One question; False when the conversation is to end."""
@@ -191,47 +223,30 @@ class _Conversation:
         history = tuple(
             Turn(turn.question, turn.answer.text, turn.evidence) for turn in self.session.turns
         )
-        screen = answers.Screen(
-            live=self._live, quiet=self._quiet or self._as_json, introduce=not self._introduced
-        )
-        self._introduced = True
+        screen = self._showing.screen(introduce=not self._asked)
+        self._asked = True
         events = stream(self._store, question, where=self._where, history=history)
         try:
-            outcome = self._asker.follow(events, screen.show)
+            end = partial(self._showing.no_answer, screen=screen)
+            outcome = self._asker.follow(events, screen.show, end)
         except AragError as error:  # the model cannot be chosen now; it may be later
             if not self._by_hand:
                 raise
             streams.say(f"error: {error}")
             return True
         if outcome.answer is None:
-            return self._without_answer(outcome, screen)
-        answer = outcome.answer
-        self._failed |= answer.status == "model_failed"
-        if self._as_json:
-            sys.stdout.write(f"{answer.model_dump_json()}\n")
-        else:
-            if not self._live:
-                streams.out(answer.text)
-            answers.print_sources(answer)
-            if not self._live:
-                streams.out()
-        sys.stdout.flush()
-        if not self._quiet:
-            if note := answers.limit_note(answer):
-                streams.say(note)
-            streams.say(answers.summary(answer))
-        self.session = self.session.with_turn(question, answer)
-        self._save()
+            return self._goes_on_after(outcome)
+        self._failed |= outcome.answer.status == "model_failed"
+        self.session = self.session.with_turn(question, outcome.answer)
+        self._save()  # before it is shown: whoever reads may have gone
+        self._showing.answer(outcome.answer)
         return True
 
-    def _without_answer(self, outcome: Outcome, screen: answers.Screen) -> bool:
-        shown = screen.written
-        screen.end_text()
-        if not self._as_json:
-            answers.print_found(outcome.so_far, text_is_shown=shown)
-        if outcome.fault is not None and os.environ.get("ARAG_DEBUG"):
-            raise outcome.fault
-        streams.say("Stopped." if outcome.stopped else f"error: {outcome.error}")
+    def _goes_on_after(self, outcome: Outcome) -> bool:
+        if outcome.fault is not None:
+            if os.environ.get("ARAG_DEBUG"):
+                raise outcome.fault
+            streams.say(f"error: {outcome.error}")
         self._failed |= not outcome.stopped
         return self._by_hand or not outcome.stopped
 
@@ -245,15 +260,9 @@ class _Conversation:
                 streams.say(f"warning: {error}")
             self._said_unsaved = True
 
-    def _end_at_once(self, so_far: SoFar) -> None:
-        if not self._as_json:
-            answers.print_found(so_far, text_is_shown=self._live)
-        streams.say("Stopped.")
-        os._exit(exit_codes.INTERRUPTED)
-
 
 @contextmanager
-def _reading(by_hand: bool) -> Iterator[Iterator[str]]:
+def _reading(by_hand: bool, *, prompt_on_stdout: bool) -> Iterator[Iterator[str]]:
     """The lines to answer. By hand they can be edited and the earlier ones recalled."""
     with suppress(AttributeError, OSError, ValueError):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
@@ -262,16 +271,15 @@ def _reading(by_hand: bool) -> Iterator[Iterator[str]]:
         return
     with suppress(ImportError):
         import readline  # noqa: F401  input() edits lines by it
-    yield _typed()
+    yield _typed(prompt_on_stdout)
 
 
-def _typed() -> Iterator[str]:
-    on_screen = sys.stdout.isatty()
+def _typed(prompt_on_stdout: bool) -> Iterator[str]:
     while True:
-        if not on_screen:  # input() would write its prompt among the answers
+        if not prompt_on_stdout:  # input() would write its prompt among the answers
             print(PROMPT, end="", file=sys.stderr, flush=True)
         try:
-            yield input(PROMPT if on_screen else "")
+            yield input(PROMPT if prompt_on_stdout else "")
         except EOFError:
             streams.say("")
             return

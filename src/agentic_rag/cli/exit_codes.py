@@ -16,7 +16,8 @@ MEANINGS = {
         "`arag index` finished, but some document failed, holds no text, or was named on the "
         "command line and is of a kind that is not supported. Files of unknown kinds that are "
         "only met inside a folder do not count. `arag ask`, `arag chat`: the model failed, and the "
-        "best passages stand in for its answer. `arag doctor`: something was found."
+        "best passages stand in for its answer, or the file of `--trace` could not be written. "
+        "`arag doctor`: something was found."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
     INTERRUPTED: (

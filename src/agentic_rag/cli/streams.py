@@ -5,7 +5,8 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,10 +17,20 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def speak_utf8() -> None:
-    """Make both streams UTF-8 whatever the locale; a name that is no text shows as `\\udcff`."""
+    """Make both streams UTF-8 whatever the locale; a name that is no text shows as `\\udcff`.
+
+    A stream that is closed (`arag chat <&-`) becomes an empty one.
+    """
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _nowhere(mode: str) -> TextIO:
+    return cast(TextIO, Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def safe(text: str) -> str:
@@ -50,6 +61,11 @@ def out(text: str = "") -> None:
 def out_json(value: dict[str, Any]) -> None:
     """One JSON object on standard output; Chinese stays readable."""
     print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def out_json_line(value: dict[str, Any]) -> None:
+    """One JSON object on one line of standard output, at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def console() -> "Console":

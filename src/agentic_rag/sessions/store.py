@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -38,6 +39,14 @@ class SessionsUnwritable(AragError):
     """Conversations cannot be saved here."""
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The conversation changed last of those that can be read, and why newer ones cannot."""
+
+    session: Session
+    passed_over: tuple[str, ...]
+
+
 class SessionStore:
     """The conversations of the knowledge base in `directory`."""
 
@@ -46,22 +55,34 @@ class SessionStore:
 
     def list(self) -> list[SessionInfo]:
         """Every saved conversation, the one changed last first."""
-        paths = sorted(self.folder.glob("*.json"), key=_changed, reverse=True)
-        return [self._info(path) for path in paths]
+        return [self._info(path) for path in self._paths()]
 
     def load(self, session_id: str) -> Session:
-        """The conversation of that id; "last" is the one changed last.
+        """The conversation of that id; "last" is the one changed last that can be read.
 
         Raises UnknownSession or UnreadableSession.
         """
         if session_id == LAST:
-            paths = sorted(self.folder.glob("*.json"), key=_changed)
-            if not paths:
-                raise UnknownSession(
-                    "No conversation has been saved here yet; start one with `arag chat`."
-                )
-            return _read(paths[-1])
+            return self.newest().session
         return _read(self._existing(session_id))
+
+    def newest(self) -> Newest:
+        """The conversation that "last" stands for. Raises UnknownSession or UnreadableSession."""
+        passed_over: list[str] = []
+        for path in self._paths():
+            try:
+                return Newest(_read(path), tuple(passed_over))
+            except UnreadableSession as error:
+                passed_over.append(str(error))
+            except UnknownSession:  # deleted meanwhile
+                continue
+        if passed_over:
+            raise UnreadableSession(passed_over[0])
+        raise UnknownSession("No conversation has been saved here yet; start one with `arag chat`.")
+
+    def _paths(self) -> Iterator[Path]:
+        """The files, the one changed last first."""
+        return iter(sorted(self.folder.glob("*.json"), key=_changed, reverse=True))
 
     @contextmanager
     def opened(self, session_id: str) -> Iterator[Session]:
@@ -178,7 +199,9 @@ class SessionStore:
         try:
             session = _read(path)
         except AragError as error:
-            return SessionInfo(id=path.stem, title="", turns=0, changed="", problem=str(error))
+            at = datetime.fromtimestamp(_changed(path)[0] / 1e9).astimezone()
+            changed = at.isoformat(timespec="seconds")
+            return SessionInfo(id=path.stem, title="", turns=0, changed=changed, problem=str(error))
         changed = session.turns[-1].asked if session.turns else session.started
         return SessionInfo(
             id=path.stem, title=session.title, turns=len(session.turns), changed=changed

@@ -93,7 +93,7 @@ def first_prompt(question: Question) -> ShownPrompt | None:
     if _without_model(question, found, passages) is not None:
         return None
     prompt = _prompt(question, passages)
-    return ShownPrompt(system=prompt.instructions, user=prompt.user)
+    return ShownPrompt(_NAME, system=prompt.instructions, user=prompt.user)
 
 
 def _without_model(

@@ -81,7 +81,9 @@ async def stream(
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings
-    _check(question, strategy or settings.strategy)
+    if not question.strip():
+        raise BadQuestion("The question is empty; ask something.")
+    check_strategy(strategy or settings.strategy)
     chat = await asyncio.to_thread(_chat_model, settings, model)
     name, why = _chosen(strategy or settings.strategy, chat)
     if name == "agent":
@@ -160,7 +162,9 @@ def shown_prompt(
     what `stream` raises, `NothingToSend` where no model would be asked, and `ModelWithoutTools`.
     """
     settings = kb.settings if settings is None else settings
-    _check(question, strategy or settings.strategy)
+    if not question.strip():
+        raise BadQuestion("The question is empty; ask something.")
+    check_strategy(strategy or settings.strategy)
     chat = _chat_model(settings, None)
     name, _ = _chosen(strategy or settings.strategy, chat)
     if name == "agent":
@@ -178,9 +182,8 @@ def shown_prompt(
     return prompt
 
 
-def _check(question: str, strategy: str) -> None:
-    if not question.strip():
-        raise BadQuestion("The question is empty; ask something.")
+def check_strategy(strategy: str) -> None:
+    """Raise `BadQuestion` where there is no strategy of that name; "" leaves the choice open."""
     if strategy and strategy not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         raise BadQuestion(f"There is no strategy {strategy!r}; use one of: {known}.")

@@ -9,6 +9,7 @@ from typing import Any
 class ShownPrompt:
     """The system prompt, the user's message, and the tools as a provider gets them."""
 
+    strategy: str
     system: str
     user: str
     tools: tuple[dict[str, Any], ...] = ()

@@ -42,6 +42,7 @@ def first_prompt(
     language: Language = "zh" if is_chinese(question) else "en"
     evidence = kb.snapshot().read_chunk(evidence_ids(history)).chunks if history else ()
     return ShownPrompt(
+        strategy="agent",
         system=read("system", language),
         tools=tuple(json.loads(as_json(definitions(language, settings.search.top_k)))),
         user=user_message(question, history, list(evidence), language),
