@@ -7,6 +7,7 @@ walked with a stack of our own: nesting is the page's choice and must not end in
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from agentic_rag.documents.cleaning import one_line
@@ -58,6 +59,14 @@ def declared_encoding(data: bytes) -> str | None:
 
 def parse_html(uri: str, text: str, media_type: str) -> Document:
     """A document of clean HTML. Raises UnreadableDocument for markup beyond repair."""
+    page = read_html(uri, text, media_type)
+    title, headings = split_title(page.headings, page.title, file_name(uri))
+    return replace(page, title=title, headings=headings)
+
+
+def read_html(uri: str, text: str, media_type: str) -> Document:
+    """The same as a part of something larger: every heading is one, and the title is what the
+    page itself says it is, maybe nothing."""
     tree = _tree(uri, text.replace(_SOFT_HYPHEN, ""))
     lines = _Lines()
     dropped: Tag | None = None
@@ -78,14 +87,12 @@ def parse_html(uri: str, text: str, media_type: str) -> Document:
             lines.leave(node.name or "")  # type: ignore[attr-defined]
     body, marked, tables = lines.finish()
     found = tree.find("title")
-    given = one_line(found.get_text()) if found else ""
-    title, headings = split_title(marked, given, file_name(uri))
     return Document(
         uri=uri,
-        title=title,
+        title=one_line(found.get_text()) if found else "",
         media_type=media_type,
         text=body,
-        headings=headings,
+        headings=tuple(marked),
         tables=tuple(tables),
     )
 

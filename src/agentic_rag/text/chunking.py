@@ -87,16 +87,20 @@ def text_to_embed(title: str, section: str, sentence: str) -> str:
 
 
 def _spans(document: Document) -> list[Span]:
-    """The sentences of a document; in a table each row is one."""
+    """The sentences of a document; in a table each row is one, in code a few lines are."""
     text, layout = document.text, _layout(document.media_type)
-    if layout != "prose" or not document.tables:
+    marked: list[tuple[int, int, Layout]] = [
+        *((table.start, table.end, "rows") for table in document.tables),
+        *((code.start, code.end, "code") for code in document.code),
+    ]
+    if layout != "prose" or not marked:
         return sentence_spans(text, layout)
     spans: list[Span] = []
     at = 0
-    for table in document.tables:
-        spans += _within(text, at, table.start, layout)
-        spans += _within(text, table.start, table.end, "rows")
-        at = table.end
+    for start, end, inside in sorted(marked):
+        spans += _within(text, at, start, layout)
+        spans += _within(text, start, end, inside)
+        at = end
     return spans + _within(text, at, len(text), layout)
 
 

@@ -21,10 +21,11 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page border. `start` is the offset of the page's first character; numbers from 1."""
+    """A page border. `start` is the offset of the page's first character; numbers from 1, None
+    where pages end and text without any follows."""
 
     start: int
-    number: int
+    number: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,14 @@ class Table:
 
     start: int
     body: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Program text inside a document of another kind: `text[start:end]`."""
+
+    start: int
     end: int
 
 
@@ -66,6 +75,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
     tables: tuple[Table, ...] = ()
+    code: tuple[Code, ...] = ()
     given_chunks: tuple[GivenChunk, ...] | None = None
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
