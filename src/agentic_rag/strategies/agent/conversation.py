@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.agent.display import escaped, title_line
 from agentic_rag.strategies.agent.prompts import Language, filled, read
-from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
+from agentic_rag.strategies.agent.requests import LeftOut, ModelTurn, Requests
+from agentic_rag.strategies.reply import ModelCallFailed, Retrying
 from agentic_rag.strategies.thoughts import Piece
-from agentic_rag.text.tokens import prefix_of_tokens
+from agentic_rag.text.tokens import count_tokens, prefix_of_tokens
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
-    from pydantic_ai.settings import ModelSettings
-
     from agentic_rag.knowledge_base import Chunk
     from agentic_rag.strategies.question import Turn
 
@@ -28,53 +26,43 @@ _MOST_EVIDENCE = 30
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """The question as it is understood alone; `reply` is what the model said, None if it failed
+    """The question as it is understood alone; `turn` is what the model said, None if it failed
     (`problem` says why)."""
 
     text: str
-    reply: Reply | None
+    turn: ModelTurn | None
     problem: str = ""
     requests: int = 1
 
 
 async def stand_alone(
-    question: str,
-    turns: "tuple[Turn, ...]",
-    language: Language,
-    model: "Model",
-    settings: "ModelSettings",
-    *,
-    silence: float,
-    cost: float | None,
-    unreachable: str,
-) -> AsyncGenerator[Piece | Retrying | Standalone, None]:
+    question: str, turns: "tuple[Turn, ...]", language: Language, requests: Requests
+) -> AsyncGenerator[Piece | Retrying | LeftOut | Standalone, None]:
     """Pieces of the model's reply, and last the question made self-contained.
 
     Where the model fails, or writes anything but a question, the question stays as it is.
     """
-    prompt = Prompt(
-        read("standalone", language),
-        filled("standalone.question", language, turns=told(turns, language), question=question),
-    )
-    reply: Reply | None = None
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+    system = read("standalone", language)
+    user = filled("standalone.question", language, turns=told(turns, language), question=question)
+    message = ModelRequest(parts=[UserPromptPart(user)], instructions=system)
+    turn: ModelTurn | None = None
     try:
-        replies = stream_reply(
-            model, prompt, settings, silence=silence, cost=cost, unreachable=unreachable
-        )
-        async with aclosing(replies) as pieces:
+        async with aclosing(requests.ask([message], count_tokens(system + user))) as pieces:
             async for piece in pieces:
-                if isinstance(piece, Reply):
-                    reply = piece
+                if isinstance(piece, ModelTurn):
+                    turn = piece
                 else:
                     yield piece
     except ModelCallFailed as failure:
         yield Standalone(question, None, str(failure), failure.requests)
         return
-    text = " ".join(reply.text.strip("\"'“”「」 \n").split()) if reply else ""
-    if reply is None or not text or reply.cut_off or len(text) > _LONGEST + len(question):
-        yield Standalone(question, reply, "The model did not make it self-contained.")
+    text = " ".join(turn.text.strip("\"'“”「」 \n").split()) if turn else ""
+    if turn is None or not text or turn.cut_off or len(text) > _LONGEST + len(question):
+        yield Standalone(question, turn, "The model did not make it self-contained.")
         return
-    yield Standalone(text, reply)
+    yield Standalone(text, turn)
 
 
 def told(turns: "tuple[Turn, ...]", language: Language) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agentic_rag.strategies.agent.conversation import (
@@ -12,9 +13,11 @@ from agentic_rag.strategies.agent.conversation import (
     stand_alone,
     user_message,
 )
+from agentic_rag.strategies.agent.effort import NAMES, effort_settings
 from agentic_rag.strategies.agent.limits import longest_reply
-from agentic_rag.strategies.agent.requests import Requests
+from agentic_rag.strategies.agent.requests import LeftOut, Requests
 from agentic_rag.strategies.agent.state import State
+from agentic_rag.strategies.agent.turns import left_out
 from agentic_rag.strategies.events import (
     Event,
     Notice,
@@ -44,10 +47,10 @@ def requests_to(model: "Model", state: State) -> Requests:
     }
     if settings.agent.calls_per_turn == 1:
         chosen["parallel_tool_calls"] = False
-    if settings.agent.effort is not None:
-        chosen["thinking"] = settings.agent.effort
+    thinking = effort_settings(model, settings.agent.effort)
+    chosen |= thinking
     takes_temperature = not (
-        settings.agent.effort
+        thinking
         or profile.get("openai_supports_reasoning", False)
         or profile.get("anthropic_disallows_sampling_settings", False)
     )
@@ -71,6 +74,11 @@ def requests_to(model: "Model", state: State) -> Requests:
 async def open_conversation(state: State, requests: Requests) -> AsyncGenerator[Event, None]:
     """Put the question into the history; a follow-up is made self-contained first."""
     question = state.question
+    if question.settings.agent.effort and not any(name in requests.settings for name in NAMES):
+        message = (
+            f"The model {question.chat.name} is not known to reason, so `agent.effort` is not sent."
+        )
+        yield Notice(level="warning", code="effort_not_sent", message=message)
     turns = question.history
     evidence: list[Chunk] = []
     if turns:
@@ -95,17 +103,8 @@ async def _rewrite(state: State, requests: Requests) -> AsyncGenerator[Event, No
     yield StepStarted(
         step=step, name="rewrite", input={"model": question.chat.name, "question": question.text}
     )
-    plain = {k: v for k, v in requests.settings.items() if k != "parallel_tool_calls"}
-    pieces = stand_alone(
-        question.text,
-        question.history,
-        state.language,
-        requests.model,
-        cast("ModelSettings", plain),
-        silence=requests.silence,
-        cost=requests.cost,
-        unreachable=requests.unreachable,
-    )
+    without = replace(requests, tools=[])
+    pieces = stand_alone(question.text, question.history, state.language, without)
     made: Standalone | None = None
     async with aclosing(pieces):
         async for piece in pieces:
@@ -113,9 +112,13 @@ async def _rewrite(state: State, requests: Requests) -> AsyncGenerator[Event, No
                 made = piece
             elif isinstance(piece, Retrying):
                 yield Notice(level="info", code="model_retried", message=piece.reason)
+            elif isinstance(piece, LeftOut):
+                for event in left_out(state, piece):
+                    yield event
+    requests.settings = without.settings
     assert made is not None  # it is the last of the pieces
     failed = Usage(model_requests=made.requests, cost=question.chat.cost)
-    used = made.reply.usage if made.reply else failed
+    used = made.turn.usage if made.turn else failed
     state.asked = made.text
     state.usage += used
     if made.problem:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agentic_rag.errors import AragError
+from agentic_rag.strategies.agent import effort
 from agentic_rag.strategies.agent.text_calls import find_text_calls
 from agentic_rag.strategies.agent.tools import TOOLS
 from agentic_rag.strategies.reply import (
@@ -43,7 +44,7 @@ _NO_TOOLS = re.compile(
 _DISPENSABLE = {
     "temperature": re.compile(r"temperature", re.IGNORECASE),
     "parallel_tool_calls": re.compile(r"parallel.tool.calls", re.IGNORECASE),
-    "thinking": re.compile(r"reasoning|thinking|effort", re.IGNORECASE),
+    **{name: re.compile(r"reasoning|thinking|effort", re.IGNORECASE) for name in effort.NAMES},
     "cache": re.compile(r"cache.control", re.IGNORECASE),
 }
 _CUT_ARGUMENTS = 200  # characters kept of arguments that are no object
@@ -83,6 +84,15 @@ class ModelTurn:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A model setting that the provider refused, so that it is not sent any more; `reason` is a
+    sentence."""
+
+    name: str
+    reason: str
+
+
 @dataclass(slots=True)
 class Requests:
     """How the model is asked. `settings` lose what the provider refuses."""
@@ -97,7 +107,7 @@ class Requests:
 
     async def ask(
         self, messages: "list[ModelMessage]", sent: int, *, may_call: bool = True
-    ) -> AsyncGenerator[Piece | Retrying | ModelTurn, None]:
+    ) -> AsyncGenerator[Piece | Retrying | LeftOut | ModelTurn, None]:
         """Pieces as they come, and last the turn. `sent` is our count of the request's tokens.
 
         `may_call` off forbids tools and keeps their definitions, so that a provider's prompt
@@ -127,6 +137,7 @@ class Requests:
                     failure.requests += refused
                     raise
                 refused += 1
+                yield LeftOut(name, str(failure))
                 self.settings = cast(
                     "ModelSettings", {k: v for k, v in self.settings.items() if k != name}
                 )

@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from agentic_rag.strategies.agent import effort
 from agentic_rag.strategies.agent.arguments import EXAMPLES
 from agentic_rag.strategies.agent.draft import Draft
 from agentic_rag.strategies.agent.history import Answered, size_of
 from agentic_rag.strategies.agent.limits import price
 from agentic_rag.strategies.agent.prompts import note
-from agentic_rag.strategies.agent.requests import Call, ModelTurn, Requests
+from agentic_rag.strategies.agent.requests import Call, LeftOut, ModelTurn, Requests
 from agentic_rag.strategies.agent.state import State, hit_record, json_value
 from agentic_rag.strategies.agent.tools import Result
 from agentic_rag.strategies.events import (
@@ -62,6 +63,11 @@ async def take_turn(
             async for piece in pieces:
                 if isinstance(piece, ModelTurn):
                     state.last = piece
+                    continue
+                if isinstance(piece, LeftOut):
+                    tries += 1
+                    for event in left_out(state, piece):
+                        yield event
                     continue
                 if isinstance(piece, Retrying):
                     tries += 1
@@ -122,6 +128,19 @@ def _shown(piece: Piece | Retrying, draft: Draft) -> Iterator[Event]:
         case Piece(text=text):
             if shown := draft.feed(text):
                 yield AnswerDelta(text=shown, citations=draft.take_sources())
+
+
+def left_out(state: State, what: LeftOut) -> Iterator[Event]:
+    """Tell of a setting that was refused, if it was the user who set it."""
+    settings = state.question.settings
+    if what.name in effort.NAMES:
+        name = "agent.effort"
+    elif what.name == "temperature" and settings.temperature is not None:
+        name = "temperature"
+    else:
+        return
+    message = f"`{name}` is not sent any more, since it was refused. {what.reason}"
+    yield Notice(level="warning", code="setting_refused", message=message)
 
 
 def _price_gets_unknown(state: State, turn: ModelTurn) -> bool:
