@@ -117,6 +117,13 @@ class Index(_Section):
     batch_seconds: float = Field(20, gt=0)
 
 
+class Web(_Section):
+    """How URLs are fetched."""
+
+    allow_private: bool = False  # addresses of this machine and of private networks
+    timeout: float = Field(30, gt=0)  # seconds for a whole page
+
+
 class Settings(BaseSettings):
     """Every setting. `ARAG_SEARCH__TOP_K=7` sets `top_k` of section `search`."""
 
@@ -143,6 +150,7 @@ class Settings(BaseSettings):
     answer: AnswerSettings = AnswerSettings()
     agent: AgentSettings = AgentSettings()
     index: Index = Index()
+    web: Web = Web()
 
     @classmethod
     def settings_customise_sources(

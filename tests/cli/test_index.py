@@ -12,6 +12,7 @@ import pytest
 from agentic_rag.cli.progress import can_be_foretold
 from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase
 from tests.cli.running import ARAG, Arag, start_arag, write_notes
+from tests.website import website
 
 
 def test_indexing_says_what_was_done_and_a_second_time_embeds_nothing(
@@ -235,3 +236,49 @@ def test_quiet_says_nothing_when_all_is_well(arag: Arag, tmp_path: Path, quiet: 
 
     assert ran.code == 0
     assert (ran.out == "") == quiet
+
+
+def test_a_web_page_is_indexed_found_and_named_by_its_url(
+    arag: Arag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARAG_WEB__ALLOW_PRIVATE", "true")
+    with website() as (address, _):
+        first = arag("index", f"{address}/page")
+        second = arag("index", f"{address}/page")
+        gone = arag("index", f"{address}/missing")
+    found = arag("search", "叶轮", "--mode", "keyword", "--json")
+
+    assert (first.code, second.code, gone.code) == (0, 0, 3)
+    assert "1 added" in first.out
+    assert "1 unchanged" in second.out
+    assert "does not exist (404 Not Found); check the address" in gone.err
+    assert found.json["hits"][0]["uri"] == f"{address}/page"
+    assert found.json["hits"][0]["section"] == "维护"
+
+
+def test_a_private_address_is_refused_in_one_sentence(arag: Arag) -> None:
+    with website() as (address, asked):
+        ran = arag("index", f"{address}/page")
+
+    assert ran.code == 3
+    assert "private address 127.0.0.1, which is refused" in ran.err
+    assert asked == []
+
+
+def test_standard_input_is_indexed_under_a_name_and_replaced_under_the_same(arag: Arag) -> None:
+    first = arag("index", "-", "--name", "笔记.md", typed="# 泵站\n\n费用是 10 元。\n")
+    second = arag("index", "-", "--name", "笔记.md", typed="# 泵站\n\n费用是 12 元。\n")
+    found = arag("search", "费用", "--mode", "keyword", "--json")
+
+    assert (first.code, second.code) == (0, 0)
+    assert "1 updated" in second.out
+    assert [hit["snippet"] for hit in found.json["hits"]] == ["费用是 12 元。"]
+
+
+def test_standard_input_wants_a_name_and_a_name_wants_standard_input(arag: Arag) -> None:
+    unnamed = arag("index", "-", typed="x")
+    idle = arag("index", "--name", "a.md", "docs")
+
+    assert (unnamed.code, idle.code) == (2, 2)
+    assert "--name notes.md" in unnamed.err
+    assert "give - as a PATH" in idle.err

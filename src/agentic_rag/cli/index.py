@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag.cli import exit_codes, streams
+from agentic_rag.cli.named_sources import check_files, files_of, named_sources, nothing_under
 from agentic_rag.cli.options import AsJson, Kb, NoWait, key_values, settings_for
 from agentic_rag.cli.passages import path_from_here
-from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from agentic_rag.cli.progress import Report
-    from agentic_rag.knowledge_base import DocumentInfo, DocumentOutcome, IndexReport
+    from agentic_rag.knowledge_base import DocumentOutcome, IndexReport
 
 OUTCOMES = ("added", "updated", "unchanged", "removed", "empty", "failed", "unsupported")
 SUPPORTED = " not supported; "  # within the reason of a kind that is not read
@@ -30,19 +30,24 @@ NAMES_OF_A_KIND = 3
 LINES_OF_A_KIND = 20  # a folder of photographs is not worth ten thousand lines
 
 
-class NothingToRead(AragError):
-    """None of the paths to index can be read, or no document is under them."""
-
-
 def index(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files and folders.",
+            help="Files, folders and URLs; - is standard input.",
             show_default=False,
-            readable=False,  # said in one line below
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            show_default=False,
+            help="What standard input is called, with a suffix that says what it is (notes.md). "
+            "The same name again replaces it.",
         ),
     ] = None,
     sync: Annotated[
@@ -77,17 +82,21 @@ def index(
     kb: Kb = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take files and folders into the knowledge base, which is made when it is not there.
+    """Take files, folders and web pages into the knowledge base, which is made when it is not
+    there.
 
     Files that have not changed since the last time are skipped. Ctrl-C stops after the batch in
     hand and keeps what is done.
 
-    Example: `arag index docs handbook.pdf --exclude 'drafts/'`
+    Examples: `arag index docs handbook.pdf --exclude 'drafts/'`,
+    `arag index https://example.com/handbook`, `pandoc notes.org -t gfm | arag index - --name
+    notes.md`
     """
     if not paths and not retry_failed:
-        raise typer.BadParameter("Name a file or a folder, or use --retry-failed.")
+        raise typer.BadParameter("Name a file, a folder or a URL, or use --retry-failed.")
     metadata = key_values(meta, "--meta")
     settings = settings_for(ctx, kb)
+    wanted = named_sources(paths or (), name, settings)
 
     from agentic_rag.cli.progress import shown
     from agentic_rag.documents import find_sources
@@ -97,25 +106,26 @@ def index(
         try:
             store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
         except NoKnowledgeBase:
-            if not paths:
+            if not wanted:
                 raise
-            _check_paths(paths, ())
+            files = files_of(wanted)
+            check_files(wanted)
             patterns = (*settings.index.exclude, *(exclude or ()))
-            if next(find_sources(paths, patterns), None) is None:
-                raise _nothing_under(paths) from None
+            if len(files) == len(wanted) and next(find_sources(files, patterns), None) is None:
+                raise nothing_under(paths or ()) from None
             store = KnowledgeBase.open(settings.kb, settings=settings)
         else:
-            _check_paths(paths or (), store.documents() if sync else ())
+            check_files(wanted, store.documents() if sync else ())
         shared: dict[str, Any] = {
             "on_progress": on_progress,
             "stop": stop,
             "on_wait": streams.say,
             "wait": not no_wait,
         }
-        if not paths:
+        if not wanted:
             return store.retry_failed(**shared)
         return store.add(
-            paths,
+            wanted,
             sync=sync,
             retry_failed=retry_failed,
             exclude=exclude or (),
@@ -136,46 +146,8 @@ def index(
     else:
         _render(report, quiet=quiet)
     if paths and not report.stopped and not report.gone and not _counts(report):
-        raise _nothing_under(paths)
+        raise nothing_under(paths)
     raise typer.Exit(_exit_code(report))
-
-
-def _check_paths(paths: "Sequence[Path]", indexed: "Sequence[DocumentInfo]") -> None:
-    """Raise NothingToRead if not one of `paths` can be read, nor holds something `indexed`."""
-    problems = {path: _problem(path) for path in paths}
-    if not all(problems.values()):
-        return
-    for path in paths:
-        place = Path(os.path.abspath(path)).as_posix()  # noqa: PTH100 - links keep their names
-        if any(one.uri == place or one.uri.startswith(f"{place}/") for one in indexed):
-            return
-    if paths:
-        told = ", ".join(f"{path} ({problem})" for path, problem in problems.items())
-        raise NothingToRead(f"Nothing can be read at {told}; check the path.")
-
-
-def _problem(path: Path) -> str:
-    """Why `path` cannot be read; empty if it can."""
-    try:
-        if path.is_dir():
-            os.scandir(path).close()
-        elif path.is_file():
-            path.open("rb").close()
-        else:
-            path.stat()
-    except FileNotFoundError:
-        return "there is no such file or folder"
-    except OSError as error:
-        return (error.strerror or str(error)).lower()
-    return ""
-
-
-def _nothing_under(paths: "Sequence[Path]") -> NothingToRead:
-    names = ", ".join(map(str, paths))
-    return NothingToRead(
-        f"There is nothing to read under {names}; name another path, or see what is left out by "
-        "`--exclude`, index.exclude and .gitignore."
-    )
 
 
 def _in_a_thread(work: "Callable[[], IndexReport]") -> "IndexReport":

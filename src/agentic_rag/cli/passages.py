@@ -48,7 +48,10 @@ def place(
 
 
 def path_from_here(uri: str) -> str:
-    """A document's path as a person would write it here: relative where it is below this folder."""
+    """A document's path as a person would write it here: relative where it is below this folder;
+    a URL as it is."""
+    if "://" in uri:
+        return streams.one_line(uri)
     path, here = PurePosixPath(uri), Path.cwd()
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     return streams.one_line(str(shown))

@@ -203,6 +203,8 @@ MEANING = {
     "index.max_file_mb": "Larger files are reported and not read.",
     "index.batch_mb": "A commit is made when this much has been read,",
     "index.batch_seconds": "or when this many seconds have passed.",
+    "web.allow_private": "Whether URLs may lead to this machine or to private networks.",
+    "web.timeout": "Seconds that fetching a page may take.",
 }
 
 

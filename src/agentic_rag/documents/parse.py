@@ -9,6 +9,7 @@ from agentic_rag.documents.delimited import parse_delimited
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.encoding import Decoded, NotText, decode
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
+from agentic_rag.documents.fetching import is_url
 from agentic_rag.documents.file_types import Family
 from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.html_page import parse_html
@@ -18,6 +19,7 @@ from agentic_rag.documents.pdf import parse_pdf
 from agentic_rag.documents.plain_text import parse_plain_text
 from agentic_rag.documents.restructured_text import parse_restructured_text
 from agentic_rag.documents.source_code import parse_source_code
+from agentic_rag.documents.web_page import parse_web_page
 
 __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse"]
 
@@ -48,13 +50,11 @@ def parse(
 ) -> Document:
     """The document that `data` is, named `source_uri`, lying in `folders` below the root.
 
-    `media_type`, where a server gave one, decides for a name without a known suffix. Raises
+    `media_type`, where a server gave one that says something, decides before the name. Raises
     UnsupportedDocument for a type that is not read here and UnreadableDocument for a damaged,
     locked or undecodable file.
     """
-    suffix = PurePosixPath(source_uri).suffix.lower()
-    unnamed = file_types.BY_MEDIA_TYPE.get(media_type.partition(";")[0].strip().lower())
-    family, media_type = file_types.BY_SUFFIX.get(suffix, unnamed or (None, "text/plain"))
+    family, media_type = _family(source_uri, media_type)
     if file_types.is_pdf(data) and family != "code":
         family = "pdf"
     if not data.strip():
@@ -69,6 +69,15 @@ def parse(
     return replace(document, knowledge_path=folders, warnings=warnings)
 
 
+def _family(uri: str, declared: str) -> tuple[Family | None, str]:
+    said = declared.partition(";")[0].strip().lower()
+    if said in file_types.BY_MEDIA_TYPE and said != "text/plain":  # which servers say of anything
+        return file_types.BY_MEDIA_TYPE[said]
+    path = uri.partition("?")[0] if is_url(uri) else uri
+    otherwise = file_types.BY_MEDIA_TYPE.get(said, (None, "text/plain"))
+    return file_types.BY_SUFFIX.get(PurePosixPath(path).suffix.lower(), otherwise)
+
+
 def _empty(uri: str, media_type: str) -> Document:
     return Document(
         uri=uri,
@@ -81,7 +90,10 @@ def _empty(uri: str, media_type: str) -> Document:
 
 def _parse_text(uri: str, data: bytes, family: Family | None, media_type: str) -> Document:
     decoded = _decode(uri, data, family)
-    document = _TEXT_PARSERS[family or "text"](uri, decoded.text, media_type)
+    parser = _TEXT_PARSERS[family or "text"]
+    if family == "html" and is_url(uri):
+        parser = parse_web_page
+    document = parser(uri, decoded.text, media_type)
     warnings = list(document.warnings)
     if decoded.omitted:
         warnings.append(

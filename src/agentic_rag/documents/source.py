@@ -6,6 +6,8 @@ from pathlib import Path
 
 from agentic_rag.errors import AragError
 
+_GIVEN = "given:"
+
 
 class TooLarge(AragError):
     """A source is larger than the setting `index.max_file_mb` allows."""
@@ -65,7 +67,12 @@ def given_source(name: str, data: bytes, media_type: str = "") -> Source:
     def read(most: int) -> Content:
         return Content(within(data, most), media_type)
 
-    return Source(f"given:{name}", name, (), len(data), 0, True, read)
+    return Source(f"{_GIVEN}{name}", name, (), len(data), 0, True, read)
+
+
+def is_given(uri: str) -> bool:
+    """Whether a URI is that of bytes which were given."""
+    return uri.startswith(_GIVEN)
 
 
 def read_file(path: Path, most: int) -> Content:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentic_rag.config import Settings, load_settings
-from agentic_rag.documents.source import Source
+from agentic_rag.documents.fetching import Bounds, is_url, web_source
+from agentic_rag.documents.source import Source, is_given
 from agentic_rag.knowledge_base import off_topic
 from agentic_rag.knowledge_base.fragments import FragmentCache
 from agentic_rag.knowledge_base.head import SCHEMA_VERSION, Head, read_head
@@ -252,7 +253,8 @@ class KnowledgeBase:
         on_wait: Callable[[str], None] | None = None,
         wait: bool = True,
     ) -> IndexReport:
-        """Bring files and folders in: new and changed ones are indexed, unchanged ones skipped.
+        """Bring files, folders, URLs (as strings) and sources that are neither (`given_source`)
+        in: new and changed ones are indexed, unchanged ones skipped.
 
         `sync` removes indexed files under `paths` that are gone from disk; `retry_failed` takes
         unchanged files again that failed before; `exclude` are gitignore-style patterns;
@@ -272,8 +274,15 @@ class KnowledgeBase:
             stop=stop or threading.Event(),
         )
         listed = [paths] if isinstance(paths, str | Path | Source) else list(paths)
-        named = [Path(path) if isinstance(path, str) else path for path in listed]
-        return self._index(named, wishes, wait, on_wait)
+        return self._index([self._source(path) for path in listed], wishes, wait, on_wait)
+
+    def _source(self, named: str | Path | Source) -> Path | Source:
+        if not isinstance(named, str):
+            return named
+        web = self.settings.web
+        if is_url(named):
+            return web_source(named, Bounds(web.allow_private, web.timeout))
+        return Path(named)
 
     def retry_failed(
         self,
@@ -283,8 +292,10 @@ class KnowledgeBase:
         on_wait: Callable[[str], None] | None = None,
         wait: bool = True,
     ) -> IndexReport:
-        """Index again every document that failed."""
-        paths = [d.uri for d in self.documents() if d.status == "failed"]
+        """Index again every document that failed, but those whose bytes were given: nobody has
+        them any more."""
+        failed = [d.uri for d in self.documents() if d.status == "failed"]
+        paths = [uri for uri in failed if not is_given(uri)]
         return self.add(
             paths, retry_failed=True, on_progress=on_progress, stop=stop, on_wait=on_wait, wait=wait
         )
