@@ -162,6 +162,18 @@ def test_tables_without_a_head_are_never_overwritten(tmp_path: Path) -> None:
         opened(directory)
 
 
+def test_a_damaged_table_without_a_head_is_not_cleared_away(tmp_path: Path) -> None:
+    docs, directory = tmp_path / "docs", tmp_path / "kb"
+    write_documents(docs, 1, 1)
+    opened(directory).add(docs)
+    (directory / "head.json").unlink()
+    shutil.rmtree(directory / "documents.lance/_versions")
+    kept = sorted(directory.rglob("*.lance"))
+    with pytest.raises(DamagedKnowledgeBase, match=r"no head\.json"):
+        opened(directory)
+    assert sorted(directory.rglob("*.lance")) == kept
+
+
 @pytest.mark.parametrize("text", ["[1]", "{}", '{"schema_version": 1}', "null", "\x00"])
 def test_a_head_of_other_content_is_named(tmp_path: Path, text: str) -> None:
     directory = tmp_path / "kb"

@@ -40,10 +40,7 @@ def writer_lock(
             lock.acquire(timeout=0)
             break
         except PermissionError:
-            raise KnowledgeBaseReadOnly(
-                f"{directory} may be read but not written to; change its permissions, or name "
-                "another knowledge base with --kb."
-            ) from None
+            raise _read_only(directory) from None
         except Timeout:
             holder = writer(directory) or "another process"
             if not wait or (stop and stop.is_set()):
@@ -56,12 +53,22 @@ def writer_lock(
             time.sleep(_POLL)
     holder_file = directory / _HOLDER
     try:
-        holder_file.write_text(json.dumps(_ourselves()), encoding="utf-8")
+        try:
+            holder_file.write_text(json.dumps(_ourselves()), encoding="utf-8")
+        except PermissionError:
+            raise _read_only(directory) from None
         yield
     finally:
         with suppress(OSError):
             holder_file.unlink()
         lock.release()
+
+
+def _read_only(directory: Path) -> KnowledgeBaseReadOnly:
+    return KnowledgeBaseReadOnly(
+        f"{directory} may be read but not written to; change its permissions, or name another "
+        "knowledge base with --kb."
+    )
 
 
 def writer(directory: Path) -> str | None:

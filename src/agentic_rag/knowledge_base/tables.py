@@ -111,14 +111,14 @@ def create_tables(directory: Path, head: Head) -> Head:
 
     What a creation that was cut short left behind is cleared first; tables with rows never are.
     """
+    if has_rows(directory):
+        raise DamagedKnowledgeBase(
+            f"{directory} has tables with rows but no head.json; restore that file from a "
+            "backup, or move the directory away and index again."
+        )
     for name in NAMES:
         left = Path(table_path(directory, name))
         if left.exists():
-            if _rows(directory, name):
-                raise DamagedKnowledgeBase(
-                    f"{directory} has tables with rows but no head.json; restore that file from a "
-                    "backup, or move the directory away and index again."
-                )
             shutil.rmtree(left)
     schemas = {
         "documents": DOCUMENTS,
@@ -143,14 +143,15 @@ def is_knowledge_base(directory: Path) -> bool:
 
 def has_rows(directory: Path) -> bool:
     """Whether the tables of a directory, with or without a head, hold anything."""
-    return is_knowledge_base(directory) and any(_rows(directory, name) for name in NAMES)
+    return any(_has_rows(directory, name) for name in NAMES)
 
 
-def _rows(directory: Path, name: str) -> int:
+def _has_rows(directory: Path, name: str) -> bool:
     try:
-        return int(lance.dataset(table_path(directory, name)).count_rows())
+        return bool(lance.dataset(table_path(directory, name)).count_rows())
     except (ValueError, OSError):
-        return 0  # cut short before its first version
+        # Cut short before its first version, which is empty, or damaged.
+        return any(Path(table_path(directory, name), "data").glob("*"))
 
 
 def _create_word_index(table: lance.LanceDataset) -> None:
