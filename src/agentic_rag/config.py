@@ -143,6 +143,7 @@ class Settings(BaseSettings):
     api_key_env: str = ""
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int = Field(2048, ge=1)
+    context_tokens: int | None = Field(None, ge=1000)  # of the chat model, about
     model_timeout: float = Field(120, gt=0)  # seconds
     chunking: Chunking = Chunking()
     embedding: Embedding = Embedding()

@@ -47,7 +47,10 @@ def ollama() -> Iterator[str]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             can = ["completion", "tools"] if asked["model"].startswith("qwen") else ["completion"]
-            body = json.dumps({"capabilities": can}).encode()
+            shown = {"capabilities": can, "model_info": {"qwen3.context_length": 40960}}
+            if asked["model"].endswith("wide"):
+                shown["parameters"] = 'stop    "<|im_end|>"\nnum_ctx    16384\n'
+            body = json.dumps(shown).encode()
             self.send_response(200 if self.path == "/api/show" else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -119,6 +122,29 @@ def test_ollama_says_which_of_its_models_can_call_tools(
 ) -> None:
     assert chosen({"OLLAMA_HOST": ollama}, model=f"ollama:{model}").tools is tools
     assert chosen({}, model=f"ollama:{model}").tools is False  # it does not answer
+
+
+@pytest.mark.parametrize(("model", "context"), [("qwen3:4b", 4096), ("qwen3:wide", 16384)])
+def test_the_context_of_ollama_is_what_the_model_s_own_file_says_else_its_default(
+    ollama: str, model: str, context: int
+) -> None:
+    chat = chosen({"OLLAMA_HOST": ollama}, model=f"ollama:{model}")
+
+    assert chat.context_tokens == context
+    assert chat.passage_tokens == int(context * 0.6)
+    assert "OLLAMA_CONTEXT_LENGTH" in chat.more_context
+    assert "`context_tokens`" in chat.more_context
+    assert "up to 40,960" in chat.more_context
+
+
+def test_a_context_that_is_set_counts_for_every_model(ollama: str) -> None:
+    settings = Settings(model="ollama:qwen3:4b", context_tokens=32768)
+    chat = resolve_chat_model(settings, NOWHERE | {"OLLAMA_HOST": ollama})
+    own = Settings(model="qwen3", base_url="http://127.0.0.1:1/v1", context_tokens=8192)
+
+    assert (chat.context_tokens, chat.passage_tokens) == (32768, 19660)
+    assert resolve_chat_model(own, NOWHERE).context_tokens == 8192
+    assert chosen({"OPENAI_API_KEY": "k"}).context_tokens is None
 
 
 def test_hosted_models_are_taken_to_call_tools_and_the_demonstration_model_is_not(

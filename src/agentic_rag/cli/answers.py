@@ -189,5 +189,7 @@ def _cost(usage: "Usage") -> str:
 
 def limit_note(answer: "Answer") -> str:
     """A sentence on how an answer came to its end, where that was not the usual way."""
+    if any(notice.code == "context_full" for notice in answer.notices):
+        return ""  # which says so itself
     limit = _LIMITS.get(answer.status)
     return f"note: the search was cut short at {limit}; the answer may lack facts." if limit else ""

@@ -160,6 +160,10 @@ MEANING = {
     "api_key_env": "The *name* of the environment variable that holds the key.",
     "temperature": "Of the chat model, 0 to 2. Not set: the model's own default.",
     "max_output_tokens": "The longest answer, in the model's tokens.",
+    "context_tokens": (
+        "The most tokens that one request may hold. Not set: what Ollama says of its models, 4,096 "
+        "where it says nothing; other models are not limited."
+    ),
     "model_timeout": "Seconds to wait for the chat model.",
     "chunking.size": "The longest chunk, in o200k tokens.",
     "chunking.overlap_tokens": (

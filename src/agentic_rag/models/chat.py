@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentic_rag.config import Settings
 
-__all__ = ["ChatModel", "ModelUnavailable", "given_model", "resolve_chat_model"]
+__all__ = ["ChatModel", "ModelUnavailable", "given_model", "resolve_chat_model", "with_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,9 @@ class ChatModel:
     0.0 where the model runs on this machine and None where the price list decides.
     `passage_tokens` (o200k) and `most_passages` cap what a prompt may hold, `max_output_tokens`
     (the model's own) the reply, and `context_tokens` (about) all of a request, where that is
-    known to be little. `tools`: it is taken to be able to call tools. `hint`: what would give a
-    better model. `unreachable`: what to do when nothing answers, as a clause.
+    known to be little; `more_context` says how it could be more. `tools`: it is taken to be able
+    to call tools. `hint`: what would give a better model. `unreachable`: what to do when nothing
+    answers, as a clause.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ChatModel:
     unreachable: str = "check the network"
     tools: bool = False
     context_tokens: int | None = None
+    more_context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,8 @@ _PROVIDERS = (*_KEY_OF, "local", "ollama")
 
 _EXAMPLE = {f"{prefix}:": hosted.model for prefix, hosted in _KEY_OF.items()}
 
-# Ollama cuts a prompt past its default context of 4,096 tokens without a word.
-_OLLAMA_PASSAGES = 2500  # o200k tokens
-_OLLAMA_CONTEXT = 4096
+# Of a context, what passages may fill: the rest is for instructions, the question and the answer.
+_PASSAGE_SHARE = 0.6
 
 _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
@@ -102,6 +103,22 @@ def resolve_chat_model(settings: "Settings", env: Mapping[str, str] = os.environ
     Loads no model and, but for asking Ollama on this machine, uses no network. Raises
     `ModelUnavailable` or `ModelFileUnusable` with one sentence.
     """
+    return with_context(_resolved(settings, env), settings)
+
+
+def with_context(chat: ChatModel, settings: "Settings") -> ChatModel:
+    """`chat` within `context_tokens`, where that is set."""
+    if settings.context_tokens is None or chat.connect is None or chat.demonstration:
+        return chat
+    return replace(
+        chat,
+        context_tokens=settings.context_tokens,
+        passage_tokens=int(settings.context_tokens * _PASSAGE_SHARE),
+        more_context="The setting `context_tokens` says so; raise it if the model takes more.",
+    )
+
+
+def _resolved(settings: "Settings", env: Mapping[str, str]) -> ChatModel:
     name = settings.model.strip()
     if name.endswith(":"):
         example = (
@@ -269,13 +286,19 @@ def _built(name: str, why: str, build: Build) -> ChatModel:
 
 def _ollama(model: str, base: str, why: str) -> ChatModel:
     made = _built(f"ollama:{model}", why, lambda: connect.ollama(model, base))
+    known = ollama.described(base, model)
+    most = f"; this model takes up to {known.most_context:,}" if known.most_context else ""
     return replace(
         made,
-        passage_tokens=_OLLAMA_PASSAGES,
+        passage_tokens=int(known.context_tokens * _PASSAGE_SHARE),
         cost=0.0,
         unreachable=f"Ollama is not running at {base}: start it with `ollama serve`",
-        tools=ollama.calls_tools(base, model),
-        context_tokens=_OLLAMA_CONTEXT,
+        tools=known.tools,
+        context_tokens=known.context_tokens,
+        more_context=(
+            "For more, start Ollama with OLLAMA_CONTEXT_LENGTH=32768, say, and set "
+            f"`context_tokens` to the same{most}."
+        ),
     )
 
 
@@ -309,7 +332,9 @@ def _file(path: Path, settings: "Settings") -> ChatModel:
     if path.name == fetch.MODEL_FILE:
         return _embedded(path, f'The setting `model` is "local:{path}", a demonstration model.')
     # A token of another vocabulary holds less: half as many again leaves room.
-    room = settings.answer.passage_tokens * 3 // 2 + settings.max_output_tokens + _FILE_OVERHEAD
+    room = settings.context_tokens or (
+        settings.answer.passage_tokens * 3 // 2 + settings.max_output_tokens + _FILE_OVERHEAD
+    )
     why = f'The setting `model` is "local:{path}"; it runs in this process.'
     return ChatModel(
         f"local:{path.name}",

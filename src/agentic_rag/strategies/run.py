@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from agentic_rag.errors import AragError
-from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model
+from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model, with_context
 from agentic_rag.strategies.agent import agent, check_tools
 from agentic_rag.strategies.agent import first_prompt as agent_prompt
 from agentic_rag.strategies.events import (
@@ -99,6 +99,9 @@ async def stream(
     yield stamped(RunStarted(question=question, strategy=name, model=chat.name, why=why))
     if chat.hint:
         yield stamped(Notice(level="info", code="model_hint", message=chat.hint))
+    if name != "agent" and settings.agent.effort and chat.connect is not None:
+        message = f"`agent.effort` is for the strategy `agent`; `{name}` does not send it."
+        yield stamped(Notice(level="info", code="effort_not_sent", message=message))
     try:
         snapshot = await asyncio.to_thread(kb.snapshot)
         asked = Question(question.strip(), snapshot, settings, chat, where, tuple(history))
@@ -205,7 +208,7 @@ def _chat_model(settings: "Settings", model: "str | Model | None") -> ChatModel:
         return resolve_chat_model(settings)
     if isinstance(model, str):
         return resolve_chat_model(settings.model_copy(update={"model": model}))
-    return given_model(model)
+    return with_context(given_model(model), settings)
 
 
 def _completed(answer: "Answer", events: list[Event], started: float) -> "Answer":

@@ -191,3 +191,19 @@ async def test_an_empty_answer_at_the_limit_is_asked_for_in_the_plain_way(
 
     assert (played.answer.status, played.answer.text) == ("forced_by_steps", "In 1932 [1].")
     assert model.count == 3
+
+
+async def test_a_context_that_is_full_names_the_setting_that_says_its_size(
+    kb: KnowledgeBase, bridge: str
+) -> None:
+    model = Model(*[search(word) for word in ("Oriole", "Meyer", "Hagwell", "泵站")] * 4)
+    small = Settings(kb=kb.settings.kb, context_tokens=2600, max_output_tokens=200)
+    answer = (await play(kb, model, QUESTION, settings=small)).answer
+    by_budget = (await play(kb, Model(*model.turns), QUESTION, token_budget=2600)).answer
+
+    assert answer.status == by_budget.status == "forced_by_budget"
+    full = [notice.message for notice in answer.notices if notice.code == "context_full"]
+    assert len(full) == 1
+    assert full[0].startswith("The search ends because the model's context, 2,600 tokens, is full.")
+    assert "`context_tokens`" in full[0]
+    assert "context_full" not in [notice.code for notice in by_budget.notices]

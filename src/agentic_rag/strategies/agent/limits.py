@@ -28,12 +28,14 @@ _ANSWER_SHARE = 4  # at most this part of a small budget is kept for the answer
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`budget` and `answer` (room kept free, the final message included) in o200k tokens."""
+    """`budget` and `answer` (room kept free, the final message included) in o200k tokens;
+    `by_context`: it is the model's context that sets the budget."""
 
     steps: int
     budget: int
     answer: int
     max_cost: float | None
+    by_context: bool = False
 
     def left(self, tokens: int) -> int:
         """Tokens that a history of `tokens` may still grow by."""
@@ -54,10 +56,11 @@ class Limits:
 def limits_of(settings: "Settings", chat: "ChatModel", final_message: int) -> Limits:
     """The limits in force; `final_message` is the size of the message that asks for the answer."""
     budget = settings.agent.token_budget
+    by_context = chat.context_tokens is not None and chat.context_tokens < budget
     if chat.context_tokens is not None:
         budget = min(budget, chat.context_tokens)
-    reply = longest_reply(settings, chat, budget)
-    return Limits(settings.agent.max_steps, budget, reply + final_message, settings.agent.max_cost)
+    answer = longest_reply(settings, chat, budget) + final_message
+    return Limits(settings.agent.max_steps, budget, answer, settings.agent.max_cost, by_context)
 
 
 def longest_reply(settings: "Settings", chat: "ChatModel", budget: int) -> int:

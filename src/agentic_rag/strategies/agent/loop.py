@@ -80,6 +80,8 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
         early = state.limits.reached(state.history.tokens, state.next_costs, state.usage.cost)
         if early is not None:
             limit = early
+            if early == "tokens" and state.limits.by_context:
+                yield _context_is_full(state)
             break
         draft = Draft(state.passages() if state.tools.tracker.results or state.earlier else [])
         async with aclosing(take_turn(state, requests, draft)) as events:
@@ -90,8 +92,8 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
             if state.failure is not None and state.failure.too_long and state.passages():
                 limit = "tokens"
                 message = (
-                    "What was said no longer fits the model's context; lower `agent.token_budget`. "
-                    "The answer is asked for with half of it."
+                    "What was said no longer fits the model's context; set `context_tokens` to its "
+                    "size, or lower `agent.token_budget`. The answer is asked for with half of it."
                 )
                 yield Notice(level="warning", code="history_too_long", message=message)
                 break
@@ -129,6 +131,15 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
     async with aclosing(force_answer(state, requests, limit)) as events:
         async for event in events:
             yield event
+
+
+def _context_is_full(state: State) -> Notice:
+    chat = state.question.chat
+    message = (
+        f"The search ends because the model's context, {chat.context_tokens:,} tokens, is full. "
+        f"{chat.more_context}"
+    )
+    return Notice(level="warning", code="context_full", message=message.strip())
 
 
 async def _without_tools(state: State) -> AsyncGenerator[Event, None]:
