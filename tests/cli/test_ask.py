@@ -75,6 +75,25 @@ def test_an_empty_question_is_a_usage_error(ask_indexed: Arag) -> None:
     assert ask_indexed("ask", " ").code == 2
 
 
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_a_question_without_quotes_is_shown_with_them(ask_indexed: Arag, command: str) -> None:
+    ran = ask_indexed(command, "how", "long", "--model", "none", "is the fee due?")
+
+    assert ran.code == 2
+    told = " ".join(ran.err.replace("│", " ").split())
+    assert "A question goes in quotes: arag ask 'how long is the fee due?'" in told
+
+
+@pytest.mark.parametrize("command", [("ask", QUESTION), ("chat",), ("search", "pump")])
+def test_an_empty_path_is_a_usage_error_that_names_the_option(
+    ask_indexed: Arag, command: tuple[str, ...]
+) -> None:
+    ran = ask_indexed(*command, "--path", " ")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "--path: It is empty; give a glob" in ran.err
+
+
 def test_into_a_pipe_goes_only_the_finished_text(ask_indexed: Arag) -> None:
     with serving(SlowModel(REPLY, 0.01)) as model:
         words = ("--model", "openai:slow", "--strategy", "naive")

@@ -104,8 +104,9 @@ def arag(
 
 # The order here is the order in the help text.
 app.command()(index.index)
-app.command()(ask.ask)
-app.command()(chat.chat)
+_EXTRA = {"allow_extra_args": True}  # for words of their own about a question without quotes
+app.command(context_settings=_EXTRA)(ask.ask)
+app.command(context_settings=_EXTRA)(chat.chat)
 app.command()(trace.trace)
 app.command()(search.search)
 app.command()(search.read)

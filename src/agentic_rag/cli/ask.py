@@ -24,6 +24,7 @@ from agentic_rag.cli.options import (
     Where,
     filter_for,
     limits,
+    no_more_words,
     settings_for,
 )
 from agentic_rag.errors import AragError
@@ -75,6 +76,7 @@ def ask(
 
     Example: `arag ask "How long is the notice period?" --path '*.pdf'`
     """
+    no_more_words(ctx, question)
     if not question.strip():
         raise typer.BadParameter("The question is empty; ask something.")
     if show_prompt and trace is not None:

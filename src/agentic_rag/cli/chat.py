@@ -24,6 +24,7 @@ from agentic_rag.cli.options import (
     Where,
     filter_for,
     limits,
+    no_more_words,
     settings_for,
 )
 from agentic_rag.errors import AragError
@@ -89,6 +90,7 @@ def chat(
 
     Example: `arag chat --resume last`
     """
+    no_more_words(ctx)
     if (resume is not None) + list_them + (delete is not None) > 1:
         raise typer.BadParameter("Give only one of --resume, --list and --delete.")
     wanted = filter_for(path, where)

@@ -1,5 +1,6 @@
 """Options that several commands share, and how they become settings, filters and an open store."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,6 +134,13 @@ _OPTION_OF = {
 }
 
 
+def no_more_words(ctx: typer.Context, *question: str) -> None:
+    """A usage error where words are left over: a question without quotes, or one for `chat`."""
+    if ctx.args:
+        whole = shlex.quote(" ".join([*question, *ctx.args]))
+        raise typer.BadParameter(f"A question goes in quotes: arag ask {whole}")
+
+
 def settings_for(ctx: typer.Context, kb: Path | None, **flags: object) -> "Settings":
     """The settings in force for this command; `--kb` counts before and after the command's name.
 
@@ -170,6 +178,10 @@ def filter_for(paths: list[str] | None, where: list[str] | None) -> "Filter | No
     """What --path and --where ask for; None when neither was given."""
     if not paths and not where:
         return None
+    if not all(path.strip() for path in paths or ()):
+        raise typer.BadParameter(
+            "It is empty; give a glob such as '*/laws/*'.", param_hint="--path"
+        )
     from agentic_rag.knowledge_base import Filter
 
     return Filter(paths=tuple(paths or ()), metadata=key_values(where, "--where"))
