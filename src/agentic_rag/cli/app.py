@@ -22,6 +22,7 @@ from agentic_rag.cli import (
     streams,
     trace,
     upkeep,
+    watch,
 )
 from agentic_rag.errors import AragError
 
@@ -104,6 +105,7 @@ def arag(
 
 # The order here is the order in the help text.
 app.command()(index.index)
+app.command()(watch.watch)
 _EXTRA = {"allow_extra_args": True}  # for words of their own about a question without quotes
 app.command(context_settings=_EXTRA)(ask.ask)
 app.command(context_settings=_EXTRA)(chat.chat)

@@ -88,9 +88,11 @@ def index(
     Files that have not changed since the last time are skipped. Ctrl-C stops after the batch in
     hand and keeps what is done.
 
-    Examples: `arag index docs handbook.pdf --exclude 'drafts/'`,
-    `arag index https://example.com/handbook`, `pandoc notes.org -t gfm | arag index - --name
-    notes.md`
+    Example: `arag index docs handbook.pdf --exclude 'drafts/'`
+
+    Example: `arag index https://example.com/handbook`
+
+    Example: `pandoc notes.org -t gfm | arag index - --name notes.md`
     """
     if not paths and not retry_failed:
         raise typer.BadParameter("Name a file, a folder or a URL, or use --retry-failed.")
@@ -144,7 +146,7 @@ def index(
     if as_json:
         streams.out_json(report_json(report))
     else:
-        _render(report, quiet=quiet)
+        show_report(report, quiet=quiet)
     if paths and not report.stopped and not report.gone and not _counts(report):
         raise nothing_under(paths)
     raise typer.Exit(_exit_code(report))
@@ -158,8 +160,10 @@ def _in_a_thread(work: "Callable[[], IndexReport]") -> "IndexReport":
 
 
 @contextmanager
-def stopping_on_ctrl_c() -> Iterator[threading.Event]:
-    """Yields an event that the first Ctrl-C sets; the second ends the process at once."""
+def stopping_on_ctrl_c(
+    said: str = "Stopping after the batch in hand; Ctrl-C again ends at once.",
+) -> Iterator[threading.Event]:
+    """Yields an event that the first Ctrl-C sets, and says so; the second ends the process."""
     stop = threading.Event()
 
     def interrupted(signum: int, frame: object) -> None:
@@ -169,7 +173,7 @@ def stopping_on_ctrl_c() -> Iterator[threading.Event]:
             streams.say("\nEnded. Run the same command again to continue.")
             os._exit(exit_codes.INTERRUPTED)
         stop.set()
-        streams.say("\nStopping after the batch in hand; Ctrl-C again ends at once.")
+        streams.say(f"\n{said}")
 
     before = signal.signal(signal.SIGINT, interrupted)
     try:
@@ -203,7 +207,8 @@ def report_json(report: "IndexReport") -> dict[str, Any]:
     }
 
 
-def _render(report: "IndexReport", *, quiet: bool) -> None:
+def show_report(report: "IndexReport", *, quiet: bool, when: str = "") -> None:
+    """What became of each document that needs a word, then one line of counts behind `when`."""
     _name_each("failed", report.failed)
     _name_each("empty", report.empty)
     _name_unsupported([one for one in report.unsupported if one.explicit or not quiet])
@@ -212,7 +217,7 @@ def _render(report: "IndexReport", *, quiet: bool) -> None:
         _first_of([f"gone: {path_from_here(uri)}" for uri in report.gone])
         if report.gone:
             streams.say("Those files are no longer on disk; --sync removes them here too.")
-        streams.out(_summary(report))
+        streams.out(f"{when}{_summary(report)}")
     if report.stopped:
         streams.say("Stopped. Run the same command again to continue.")
 
