@@ -182,3 +182,62 @@ def test_a_keyword_search_finds_what_json_shows_for_any_keyword(
         ids = [(f"1-{number + 1}", float(score)) for number, score in expected]
         assert [(hit.chunk_id, hit.score) for hit in found.hits] == ids
         assert all(re.fullmatch(r"1-\d+", hit.chunk_id) for hit in found.hits)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "keyword", "section", "snippet"),
+    [
+        ("a.md", "# Pumps\n\n## History\n\nOld.\n", "pumps", "History", "Pumps › History"),
+        ("a.md", "# Pumps\n\n## History\n\nOld.\n", "history", "History", "Pumps › History"),
+        (
+            "a.md",
+            "# Pumps\n\n## *Early* [years](x.md) {#e}\n\nOld.\n",
+            "early",
+            "Early years",
+            "Pumps › Early years",
+        ),
+        ("a.md", "# 泵站\n\n## 历史\n\n很久以前。\n", "历史", "历史", "泵站 › 历史"),
+        ("a.md", "# 泵站\n\n有两台水泵。\n", "泵站", "", "泵站"),
+        (
+            "a.md",
+            "Pumps\n=====\n\nHistory\n-------\n\nOld.\n",
+            "history",
+            "History",
+            "Pumps › History",
+        ),
+        (
+            "a.rst",
+            "Pumps\n=====\n\nHistory\n-------\n\nOld.\n",
+            "pumps",
+            "History",
+            "Pumps › History",
+        ),
+        (
+            "a.md",
+            "# Pumps\n\n## History\n\nPumps of history.\n",
+            "of history",
+            "History",
+            "Pumps of history.",
+        ),
+    ],
+)
+def test_a_heading_is_shown_with_its_place_and_without_its_marks(
+    kb: KnowledgeBase,
+    tmp_path: Path,
+    name: str,
+    text: str,
+    keyword: str,
+    section: str,
+    snippet: str,
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    kb.add([tmp_path / name])
+
+    result = kb.keyword_search([keyword], 5)
+
+    (hit,) = result.hits
+    assert (hit.section, hit.snippet) == (section, snippet)
+    # What is searched and read stays as it is written.
+    read = kb.read_chunk([hit.chunk_id]).chunks[0].text
+    assert hit.score == read.lower().count(keyword) * len(keyword)
+    assert text.splitlines()[0] in read

@@ -322,18 +322,29 @@ class Snapshot:
         return tuple(self._hit(k, score, snippet, rows[k]) for k, score, snippet in found)
 
     def _hit(self, chunk_key: int, score: float, snippet: Snippeter, row: Mapping[str, Any]) -> Hit:
+        text, title, section = row["text"], row["title"], row["section"]
         places = [
-            snippets.Place(s["start"], s["end"], s["section"], s["page"]) for s in row["sentences"]
+            snippets.Place(
+                s["start"],
+                s["end"],
+                s["section"],
+                s["page"],
+                snippets.heading_with_place(
+                    text[s["start"] : s["end"]], title, s["section"], section
+                ),
+            )
+            for s in row["sentences"]
         ]
-        shown = snippet(row["text"], places)
+        shown = snippet(text, places)
         return Hit(
             chunk_id=chunk_id(chunk_key),
             source_id=row["source_id"],
             score=score,
-            title=row["title"],
+            title=title,
             uri=self.documents[row["document"]].uri,
             page=shown.place.page if shown.place else row["page"],
-            section=shown.place.section if shown.place else row["section"],
+            # A title stands above all sections: what is below it says where the chunk is.
+            section=(shown.place.section if shown.place else "") or section,
             snippet=shown.text,
         )
 

@@ -1,26 +1,34 @@
 """Snippets: the matched sentences of a chunk in reading order, joined by " … "."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from agentic_rag.knowledge_base.keyword import word_pattern
+from agentic_rag.text.chunking import PATH_SEPARATOR
 from agentic_rag.text.words import words
 
 JOINER = " … "
 _MOST = 5  # sentences of a snippet; A-RAG
 _LONGEST = 600  # characters shown of one sentence
+_LONGEST_HEADING = 500  # characters, its marks included
+# What is no letter of a heading: its attributes and the targets of its links, then all marks.
+_TARGETS = re.compile(r"\{[#.:][^{}]*\}|\]\([^()\s]*\)")
+_MARKS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A sentence's span in the chunk's text, its section path and page."""
+    """A sentence's span in the chunk's text, its section path and page; `heading` is how it reads
+    with its place if it is a heading, "" if it is none."""
 
     start: int
     end: int
     section: str
     page: int | None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +39,28 @@ class Snippet:
     place: Place | None
 
 
+def heading_with_place(line: str, title: str, section: str, chunk_section: str) -> str:
+    """`Title › Section` for a line that is only a heading, however its format marks it; "" for any
+    other. `section` is the line's own path; a line that is the title stands above the chunk's."""
+    name = section.rpartition(PATH_SEPARATOR)[2]
+    said = _letters(line) if len(line) <= _LONGEST_HEADING else ""
+    if said and said == _letters(name):
+        return PATH_SEPARATOR.join(filter(None, [title, section]))
+    if said and said == _letters(title):
+        return PATH_SEPARATOR.join(filter(None, [title, chunk_section]))
+    return ""
+
+
+def _letters(text: str) -> str:
+    return _MARKS.sub("", _TARGETS.sub("", text)).casefold()
+
+
 def of_sentences(text: str, places: Sequence[Place], wanted: Sequence[int]) -> Snippet:
     """The snippet of the sentences with these indexes, given best first."""
     wanted = [index for index in wanted if index < len(places)][:_MOST]
     if not wanted:
         return Snippet(_shown(text, ()), None)
-    shown = [_shown(text[places[i].start : places[i].end], ()) for i in sorted(set(wanted))]
+    shown = [_sentence(text, places[i], ()) for i in sorted(set(wanted))]
     return Snippet(JOINER.join(shown), places[wanted[0]])
 
 
@@ -54,7 +78,7 @@ def of_keywords(
     wanted = sorted(matches, key=lambda index: (-matches[index], index))
     if wanted:
         chosen = sorted(wanted[:_MOST])
-        shown = [_shown(text[places[i].start : places[i].end], lowered) for i in chosen]
+        shown = [_sentence(text, places[i], lowered) for i in chosen]
         return Snippet(JOINER.join(shown), places[wanted[0]])
     header = text[: places[0].start] if places else text
     return Snippet(_shown(header or text, lowered), None)
@@ -95,6 +119,10 @@ def _matches(text: str, keyword: str, whole_words: bool) -> int:
     if whole_words:
         return len(word_pattern(keyword).findall(text))
     return text.count(keyword)
+
+
+def _sentence(text: str, place: Place, keywords: Sequence[str]) -> str:
+    return place.heading or _shown(text[place.start : place.end], keywords)
 
 
 def _shown(sentence: str, keywords: Sequence[str]) -> str:
