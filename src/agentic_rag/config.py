@@ -58,7 +58,16 @@ class Embedding(_Section):
     """What turns sentences into vectors. The model is recorded in a knowledge base."""
 
     model: str = "local"
+    base_url: str = ""
+    api_key_env: str = ""
+    dimensions: int | None = Field(None, ge=1)
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
     batch_size: int = Field(64, ge=1)
+    concurrency: int = Field(4, ge=1, le=64)  # requests in flight
+    timeout: float = Field(60, gt=0)  # seconds
+    query_timeout: float = Field(10, gt=0)  # seconds
+    patience: float = Field(180, ge=0)  # seconds; a model server is restarted in less
     with_heading: bool = True  # title and section path before each sentence
 
 

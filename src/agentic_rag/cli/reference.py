@@ -170,8 +170,33 @@ MEANING = {
         "How much of a chunk's end the next one repeats, in tokens; less than `size`."
     ),
     "chunking.overlap_sentences": "The same, in whole sentences.",
-    "embedding.model": "What turns sentences into vectors.",
-    "embedding.batch_size": "Sentences given to it at once.",
+    "embedding.model": (
+        "What turns sentences into vectors: `local`, `openai:NAME` and others, see below."
+    ),
+    "embedding.base_url": "The address of the embedding server, where it is not the provider's.",
+    "embedding.api_key_env": (
+        "The *name* of the environment variable that holds its key. Empty: the provider's usual "
+        "one, and none with `base_url`."
+    ),
+    "embedding.dimensions": "Ask for shorter vectors, of models that can shorten theirs.",
+    "embedding.query_prompt": (
+        "What is put before a query. Not set: what the model asks for. In arag.toml it can be empty."
+    ),
+    "embedding.passage_prompt": (
+        "The same before a sentence that is indexed. Recorded with the model."
+    ),
+    "embedding.batch_size": (
+        "Sentences given to it at once. A server that takes fewer is given fewer."
+    ),
+    "embedding.concurrency": "Requests to an embedding server at the same time.",
+    "embedding.timeout": "Seconds to wait for its answer to one request.",
+    "embedding.query_timeout": (
+        "Seconds to wait for the vector of a query, before BM25 answers alone."
+    ),
+    "embedding.patience": (
+        "Seconds for which a server that is busy or down is asked again, before indexing ends. "
+        "What was done is kept."
+    ),
     "embedding.with_heading": "Put title and section before a sentence when it is embedded.",
     "search.top_k": "How many hits a search returns, 1 to 1000.",
     "search.pool": "Candidates that each route of the hybrid search gives, whatever k is.",

