@@ -103,3 +103,11 @@ async def test_a_model_that_nothing_can_tell_it_is_named_once(
     assert "scripted is not known to reason" in answer.notices[0].message
     assert model.infos[0].model_settings is not None
     assert model.infos[0].model_settings["temperature"] == 0.0
+
+
+async def test_a_strategy_that_has_no_use_for_it_says_so(kb: KnowledgeBase, bridge: str) -> None:
+    with serving(Turn([f"Opened in 1932 [{bridge}]."])) as script:
+        answer = await asked(kb, script, strategy="naive")
+
+    assert codes(answer) == ["effort_not_sent"]
+    assert "`naive` does not send it" in answer.notices[0].message
