@@ -1,7 +1,8 @@
-"""Both benchmarks, one after the other: `python -m benchmarks`."""
+"""The benchmarks, one after the other: `python -m benchmarks`."""
 
-from benchmarks import quality, retrieval
+from benchmarks import many_files, quality, retrieval
 
 if __name__ == "__main__":
     quality.main()
     retrieval.main()
+    many_files.main()

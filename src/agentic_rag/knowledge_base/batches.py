@@ -1,6 +1,6 @@
 """Documents on their way into the tables, committed a batch at a time.
 
-A batch ends by bytes or seconds. A document too long for one batch is spilled: its vectors are
+A batch ends by bytes, documents or seconds. A document too long for one batch is spilled: its vectors are
 written as they come, unseen until it is whole, and where an interrupted run left them the next
 run finds them again.
 """
@@ -16,6 +16,8 @@ from agentic_rag.config import Index
 from agentic_rag.knowledge_base.tables import DOCUMENTS, Writer
 
 Row = dict[str, Any]
+# A waiting document takes some 25 kB besides its bytes, however small it is.
+_MOST_DOCUMENTS = 2_000
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class Batches:
         settings = self._settings
         return (
             self._bytes >= settings.batch_mb * 1_000_000
+            or len(self._entries) >= _MOST_DOCUMENTS
             or time.monotonic() - self._began >= settings.batch_seconds
         )
 
