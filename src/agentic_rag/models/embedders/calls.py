@@ -253,7 +253,7 @@ class Calls:
         return self._limit if size > self._limit else None
 
     def untried(self, size: int) -> bool:
-        return size > self._taken
+        return min(size, self._limit) > self._taken
 
     def trying(self) -> asyncio.Lock:
         return self._first
@@ -296,9 +296,10 @@ class _Job:
         alone, so that a limit is learnt once and not by every batch in flight."""
         if self._calls.untried(len(places)):
             async with self._calls.trying():
-                await self._taken_or_split(places)
-        else:
-            await self._taken_or_split(places)
+                if self._calls.untried(len(places)):
+                    await self._taken_or_split(places)
+                    return
+        await self._taken_or_split(places)
 
     async def _taken_or_split(self, places: list[int]) -> bool:
         """Whether a text among those was refused by itself, which says nothing of sizes."""
