@@ -3,7 +3,8 @@
 Obeyed, the later the stronger: names left out by default (hidden ones, `node_modules`,
 `__pycache__`, virtual environments), `.gitignore` files from the named folder downwards, and the
 caller's own patterns in the same syntax, of which `!pattern` brings back what was left out. A
-file that is named itself is always taken.
+file that is named itself is always taken. A ZIP archive is a folder, in which the caller's
+patterns and the names left out by default hold, and no .gitignore file.
 """
 
 import errno
@@ -15,13 +16,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentic_rag.documents.archive_document import locked_files
+from agentic_rag.documents.archives import (
+    ArchivedFile,
+    OpenArchive,
+    archive_above,
+    is_archive,
+    list_archive,
+)
+from agentic_rag.documents.clutter import is_clutter
+from agentic_rag.documents.errors import UnreadableDocument
 from agentic_rag.documents.source import Problem, Source, read_file
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_DEFAULT_EXCLUDES = frozenset(("node_modules", "__pycache__"))
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 
 
@@ -79,6 +89,7 @@ class _Search:
         self._exclude = exclude
         self._seen: set[tuple[int, int] | str] = set()
         self._links: list[_Link] = []
+        self._archive = OpenArchive()
 
     def run(self, paths: Sequence[Path]) -> Iterator[Source | Problem]:
         for path in paths:
@@ -96,7 +107,10 @@ class _Search:
         try:
             status = os.stat(plain)  # noqa: PTH116 - as below, strings until a Source is made
         except OSError as error:
-            yield Problem(Path(plain).as_posix(), _reason(error))
+            if isinstance(error, NotADirectoryError) and (found := archive_above(plain)):
+                yield from self._named_inside(*found)
+            else:
+                yield Problem(Path(plain).as_posix(), _reason(error))
             return
         if stat.S_ISDIR(status.st_mode):
             root = os.path.realpath(plain)
@@ -112,7 +126,21 @@ class _Search:
         elif problem := _unspeakable(real):
             yield problem
         elif self._first_time(plain, status):
-            yield _source(real, (), status, explicit=True)
+            yield from self._file(real, (), status, explicit=True)
+
+    def _named_inside(self, archive: str, inside: str) -> Iterator[Source | Problem]:
+        """What a path leads to that goes on inside an archive: a file or a folder there."""
+        parent, name = os.path.split(archive)
+        real = os.path.join(os.path.realpath(parent), name)  # noqa: PTH118
+        met = False
+        for item in self._file(real, (), os.stat(archive), True, inside):  # noqa: PTH116
+            met = True
+            if isinstance(item, Problem) or item.uri not in self._seen:
+                self._seen.add(item.uri)
+                yield item
+        if not met:
+            uri = f"{Path(real).as_posix()}/{inside}"
+            yield Problem(uri, f"'{name}' holds no such file")
 
     def _walk(self, top: _Folder) -> Iterator[Source | Problem]:
         """Depth first, by name, with a stack of our own: depth is the disk's choice."""
@@ -153,7 +181,7 @@ class _Search:
 
     def _entry(
         self, folder: _Folder, name: str, path: str, status: os.stat_result
-    ) -> Iterator[Source | _Folder]:
+    ) -> Iterator[Source | Problem | _Folder]:
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and not stat.S_ISREG(status.st_mode):
             return  # sockets, pipes, devices
@@ -162,7 +190,70 @@ class _Search:
         if is_folder:
             yield _Folder(path, (*folder.folders, name), folder.ignores)
         else:
-            yield _source(path, folder.folders, status, explicit=False)
+            yield from self._file(path, folder.folders, status, explicit=False)
+
+    def _file(
+        self,
+        path: str,
+        folders: tuple[str, ...],
+        status: os.stat_result,
+        explicit: bool,
+        inside: str = "",
+    ) -> Iterator[Source | Problem]:
+        """A file, or the files of an archive; of those `inside`, if anything, only that file or
+        folder."""
+        files = None
+        try:
+            if is_archive(path):
+                files = list_archive(Path(path))
+        except UnreadableDocument as error:
+            yield Problem(Path(path).as_posix(), str(error))
+            return
+        except OSError:
+            pass  # reading it will say why
+        if files is None:
+            yield _source(path, folders, status, explicit)
+            return
+        archive = _Folder(path, (*folders, Path(path).name), ())
+        kept = [file for file in files if self._is_wanted(archive, file, inside)]
+        locked = [file.path for file in kept if file.member.encrypted]
+        if locked:
+            yield Problem(Path(path).as_posix(), locked_files(locked, len(kept)))
+        for file in kept:
+            if file.is_link:
+                uri = f"{Path(path).as_posix()}/{file.path}"
+                yield Problem(uri, "it is a link inside an archive", skipped=True)
+            elif not file.member.encrypted:
+                yield self._archived(archive, file, status, file.path == inside)
+
+    def _is_wanted(self, archive: _Folder, file: ArchivedFile, inside: str) -> bool:
+        if file.path == inside:
+            return True
+        if inside and not file.path.startswith(f"{inside}/"):
+            return False
+        *above, name = file.path.split("/")
+        folder = archive
+        for part in above:
+            if self._is_excluded(folder, part, is_folder=True):
+                return False
+            folder = _Folder(archive.path, (*folder.folders, part), ())
+        return not self._is_excluded(folder, name, is_folder=False)
+
+    def _archived(
+        self, archive: _Folder, file: ArchivedFile, status: os.stat_result, explicit: bool
+    ) -> Source:
+        path = Path(archive.path)
+        *above, name = file.path.split("/")
+        return Source(
+            uri=f"{path.as_posix()}/{file.path}",
+            name=name,
+            folders=(*archive.folders, *above),
+            size=file.member.size,
+            mtime_ns=status.st_mtime_ns,
+            explicit=explicit,
+            read=partial(self._archive.read, path, status.st_mtime_ns, file.member),
+            path=path,
+        )
 
     def _follow(self, link: _Link) -> Iterator[Source | Problem]:
         try:
@@ -195,7 +286,7 @@ class _Search:
         asked = self._exclude.check_file("/".join(parts) + end).include
         if asked is not None:
             return asked
-        if name.startswith(".") or name in _DEFAULT_EXCLUDES:
+        if is_clutter(name):
             return True
         for depth, ignore in reversed(folder.ignores):
             ignored = ignore.check_file("/".join(parts[depth:]) + end).include

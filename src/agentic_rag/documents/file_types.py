@@ -1,8 +1,12 @@
 """What a file is: by its suffix, and by its first bytes where the suffix says nothing."""
 
+import re
 from typing import Literal
 
-Family = Literal["text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code"]
+Family = Literal[
+    "text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code",
+    "eml", "mbox", "msg", "ipynb", "epub", "zip",
+]  # fmt: skip
 
 _SUFFIXES: dict[Family, dict[str, str]] = {
     "text": {
@@ -15,6 +19,12 @@ _SUFFIXES: dict[Family, dict[str, str]] = {
     "csv": {"text/csv": "csv", "text/tab-separated-values": "tsv tab"},
     "json": {"application/json": "json", "application/geo+json": "geojson"},
     "jsonl": {"application/jsonl": "jsonl ndjson"},
+    "eml": {"message/rfc822": "eml"},
+    "mbox": {"application/mbox": "mbox"},
+    "msg": {"application/vnd.ms-outlook": "msg"},
+    "ipynb": {"application/x-ipynb+json": "ipynb"},
+    "epub": {"application/epub+zip": "epub"},
+    "zip": {"application/zip": "zip"},
     "code": {
         "text/x-python": "py pyi",
         "text/javascript": "js mjs cjs jsx",
@@ -64,8 +74,22 @@ BY_MEDIA_TYPE: dict[str, tuple[Family, str]] = {
     media_type: (family, media_type) for family, types in _SUFFIXES.items() for media_type in types
 }
 
+
+def media_type(family: Family) -> str:
+    """The media type of a family that has one only."""
+    return next(iter(_SUFFIXES[family]))
+
+
 # Text as bytes, but in a language meant for a program, and not one that is read here.
 _UNREAD_TEXT = (b"{\\rtf", b"%!PS")
+
+_MAIL_HEAD = 16_000
+_MAIL_HEADER = re.compile(
+    rb"(?:return-path|received|delivered-to|x-[\w-]+|from|to|date|subject|message-id|mime-version"
+    rb"|reply-to|sender|dkim-signature|authentication-results):",
+    re.IGNORECASE,
+)
+_MAIL_ID = re.compile(rb"^(?:message-id|mime-version):", re.IGNORECASE | re.MULTILINE)
 
 _SIGNATURES = (
     (b"%PDF-", "a PDF"),
@@ -114,6 +138,32 @@ def is_pdf(data: bytes) -> bool:
     return data.startswith(b"%PDF-")
 
 
+def is_epub(data: bytes) -> bool:
+    """Whether the bytes are an EPUB book's: its first member, by its standard, says so."""
+    return data.startswith(b"PK\x03\x04") and b"mimetypeapplication/epub+zip" in data[:100]
+
+
+def is_mail(data: bytes) -> bool:
+    """Whether the bytes begin as a message of Internet mail does, and hold its id."""
+    return bool(_MAIL_HEADER.match(data)) and bool(_MAIL_ID.search(data[:_MAIL_HEAD]))
+
+
+def is_mailbox(data: bytes) -> bool:
+    """Whether the bytes begin as a mailbox does: a line "From ", then a message."""
+    first, _, rest = data[:_MAIL_HEAD].partition(b"\n")
+    return first.startswith(b"From ") and is_mail(rest)
+
+
+def is_ole2(data: bytes) -> bool:
+    """Whether the first bytes are those of Outlook's and older office programs' files."""
+    return data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+
+
+def is_zip(data: bytes) -> bool:
+    """Whether the first bytes are a ZIP archive's, of whatever is in it."""
+    return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
 def is_unread_text(data: bytes) -> bool:
     """Whether the bytes are a page description that would only be noise as text."""
     return data.startswith(_UNREAD_TEXT)
@@ -122,6 +172,6 @@ def is_unread_text(data: bytes) -> bool:
 def supported_types() -> str:
     """The supported types for a message."""
     return (
-        "text (.txt), Markdown, reStructuredText, HTML, PDF, CSV and TSV, JSON and JSON Lines, "
-        "and source code"
+        "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, CSV and TSV, JSON and JSON "
+        "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, and source code"
     )

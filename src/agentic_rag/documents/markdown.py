@@ -34,7 +34,7 @@ def parse_markdown(uri: str, text: str, media_type: str) -> Document:
     """A document of clean Markdown; front matter becomes metadata and leaves the text."""
     metadata, body = split_front_matter(text)
     given = metadata.pop("title", "")
-    title, headings = split_title(_headings(body), str(given), file_name(uri))
+    title, headings = split_title(markdown_headings(body), str(given), file_name(uri))
     return Document(
         uri=uri,
         title=title,
@@ -46,7 +46,8 @@ def parse_markdown(uri: str, text: str, media_type: str) -> Document:
     )
 
 
-def _headings(text: str) -> list[Heading]:
+def markdown_headings(text: str) -> list[Heading]:
+    """The headings of clean Markdown, in order, the title among them."""
     found: list[Heading] = []
     fence = ""
     in_comment = False

@@ -5,16 +5,21 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from agentic_rag.documents import file_types, html_page, source_code
+from agentic_rag.documents.archive_document import parse_zip
 from agentic_rag.documents.delimited import parse_delimited
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.encoding import Decoded, NotText, decode
+from agentic_rag.documents.epub import parse_epub
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.fetching import is_url
 from agentic_rag.documents.file_types import Family
 from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.html_page import parse_html
 from agentic_rag.documents.json_data import parse_json, parse_json_lines
+from agentic_rag.documents.mail import parse_eml, parse_mbox
 from agentic_rag.documents.markdown import parse_markdown
+from agentic_rag.documents.notebook import parse_notebook
+from agentic_rag.documents.outlook import parse_msg
 from agentic_rag.documents.pdf import parse_pdf
 from agentic_rag.documents.plain_text import parse_plain_text
 from agentic_rag.documents.restructured_text import parse_restructured_text
@@ -25,7 +30,7 @@ __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse
 
 # Recorded with each document: raise it when the same bytes give another document than before, and
 # every source is parsed again.
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 
 _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
     "text": parse_plain_text,
@@ -36,6 +41,14 @@ _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
     "json": parse_json,
     "jsonl": parse_json_lines,
     "code": parse_source_code,
+    "ipynb": parse_notebook,
+}
+_BYTES_PARSERS: dict[Family, Callable[[str, bytes, str], Document]] = {
+    "eml": parse_eml,
+    "mbox": parse_mbox,
+    "msg": parse_msg,
+    "epub": parse_epub,
+    "zip": parse_zip,
 }
 
 
@@ -54,19 +67,40 @@ def parse(
     UnsupportedDocument for a type that is not read here and UnreadableDocument for a damaged,
     locked or undecodable file.
     """
-    family, media_type = _family(source_uri, media_type)
-    if file_types.is_pdf(data) and family != "code":
-        family = "pdf"
+    declared = media_type
+    _, media_type = _family(source_uri, declared)
+    family = family_of(source_uri, data, declared)
     if not data.strip():
         document = _empty(source_uri, media_type)
     elif family == "pdf":
         document = parse_pdf(source_uri, data)
+    elif family in _BYTES_PARSERS:
+        document = _BYTES_PARSERS[family](source_uri, data, file_types.media_type(family))
     else:
-        document = _parse_text(source_uri, data, family, media_type)
+        document = _parse_text(source_uri, data, family, media_type if family else "text/plain")
     warnings = document.warnings
     if not document.text.strip() and document.given_chunks is None and not warnings:
         warnings = ("the file holds no text",)
     return replace(document, knowledge_path=folders, warnings=warnings)
+
+
+def family_of(uri: str, data: bytes, media_type: str = "") -> Family | None:
+    """The family that bytes belong to: by their first ones where these say it, else by the media
+    type and the name. None for what has neither."""
+    family, _ = _family(uri, media_type)
+    if file_types.is_pdf(data) and family != "code":
+        return "pdf"
+    if file_types.is_epub(data):
+        return "epub"
+    if family == "msg" and not file_types.is_ole2(data):
+        family = None  # the suffix is also that of texts, and some programs give it to mail
+    if family is None and file_types.is_mail(data):
+        return "eml"
+    if family is None and file_types.is_mailbox(data):
+        return "mbox"
+    if family is None and file_types.is_zip(data) and not PurePosixPath(uri).suffix:
+        return "zip"
+    return family
 
 
 def _family(uri: str, declared: str) -> tuple[Family | None, str]:

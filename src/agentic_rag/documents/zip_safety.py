@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from agentic_rag.documents.cleaning import clean_text
@@ -27,6 +28,7 @@ MOST_RATIO = 200
 FREE_BYTES = 50_000_000
 
 _LONGEST_DIRECTORY = 64_000_000
+_LONGEST_END = 70_000  # the end of the directory and the comment behind it
 _ENCRYPTED = 0x1
 _UTF8_NAME = 0x800
 _UNICODE_PATH = 0x7075  # Info-ZIP's extra field
@@ -78,26 +80,46 @@ class Archive:
 def open_archive(uri: str, data: bytes) -> Archive:
     """The ZIP archive that `data` is. Raises UnreadableDocument for a damaged one and for one
     that would unpack to more than the limits above."""
-    name = file_name(uri)
     if _directory_bytes(data) > _LONGEST_DIRECTORY:
-        raise _too_much(name, f"it holds more than {MOST_MEMBERS} files")
+        raise _too_many_members(uri)
+    archive = _opened(uri, io.BytesIO(data), len(data))
+    if sum(member.size for member in archive.members) > MOST_BYTES:
+        raise _too_much(
+            file_name(uri), f"it would unpack to more than {MOST_BYTES // 1_000_000} MB"
+        )
+    return archive
+
+
+def open_archive_file(path: Path) -> Archive:
+    """The ZIP archive at `path`, to be closed by `archive.file`; its members are read one by one,
+    so that it may unpack to any size. Raises UnreadableDocument as above, OSError."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - _LONGEST_END))
+        if _directory_bytes(file.read()) > _LONGEST_DIRECTORY:
+            raise _too_many_members(path.as_posix())
+    return _opened(path.as_posix(), path, size)
+
+
+def _opened(uri: str, source: Path | io.BytesIO, size: int) -> Archive:
+    """The archive of `size` bytes, with its number of members and its ratio checked."""
     try:
-        file = ZipFile(io.BytesIO(data))
+        file = ZipFile(source)
     except (BadZipFile, struct.error, ValueError, NotImplementedError, EOFError) as error:
         raise damaged(uri) from error
     infos = [info for info in file.infolist() if not info.is_dir()]
-    if len(infos) > MOST_MEMBERS:
-        raise _too_much(name, f"it holds more than {MOST_MEMBERS} files")
     total = sum(info.file_size for info in infos)
-    if total > MOST_BYTES:
-        raise _too_much(name, f"it would unpack to more than {MOST_BYTES // 1_000_000} MB")
-    if total > max(FREE_BYTES, MOST_RATIO * len(data)):
-        raise _too_much(name, f"it would unpack to {total // max(1, len(data))} times its size")
-    members = (
-        Member(name, info.file_size, info)
-        for name, info in zip(member_names(infos), infos, strict=True)
-    )
-    return Archive(uri, tuple(members), file)
+    if len(infos) > MOST_MEMBERS:
+        file.close()
+        raise _too_many_members(uri)
+    if total > max(FREE_BYTES, MOST_RATIO * size):
+        file.close()
+        raise _too_much(
+            file_name(uri), f"it would unpack to {total // max(1, size)} times its size"
+        )
+    names = zip(member_names(infos), infos, strict=True)
+    members = tuple(Member(name, info.file_size, info) for name, info in names)
+    return Archive(uri, members, file)
 
 
 def read_member(archive: Archive, member: Member, most: int = MOST_MEMBER_BYTES) -> bytes:
@@ -204,6 +226,10 @@ def _directory_bytes(data: bytes) -> int:
         if 0 <= wide <= len(data) - 48:
             size = struct.unpack_from("<Q", data, wide + 40)[0]
     return size
+
+
+def _too_many_members(uri: str) -> UnreadableDocument:
+    return _too_much(file_name(uri), f"it holds more than {MOST_MEMBERS} files")
 
 
 def _too_much(name: str, reason: str) -> UnreadableDocument:

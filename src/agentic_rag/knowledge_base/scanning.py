@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from agentic_rag.documents.archives import is_certainly_missing
 from agentic_rag.knowledge_base.tables import is_knowledge_base
 
 
@@ -23,11 +24,14 @@ class KnowledgeBases:
 
 
 def is_gone(path: Path) -> bool:
-    """Whether a file is no longer there; not whether it cannot be looked at."""
+    """Whether a file, or a file in an archive, is no longer there; not whether it cannot be looked
+    at."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return True
+    except NotADirectoryError:
+        return is_certainly_missing(path.as_posix())
     except OSError:
         return False  # it may be there, where we may not look
     return False
