@@ -148,7 +148,9 @@ def print_found(so_far: "SoFar", *, text_is_shown: bool) -> None:
     hits = [hit for hit in so_far.hits() if hit.chunk_id not in cited]
     if hits:
         title = "Also found until then" if cited else "Found until then"
-        screen.print(f"\n{title}" if so_far.text else title, style="bold")
+        # On a terminal the sources end in an empty line.
+        apart = so_far.text and (screen.soft_wrap or not so_far.citations)
+        screen.print(f"\n{title}" if apart else title, style="bold")
     for hit in hits[:_FOUND]:  # without numbers, which are those of the sources
         print_passage(
             screen,
