@@ -25,8 +25,13 @@ from agentic_rag.documents import (
 )
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
-from agentic_rag.knowledge_base.embedding import VectorSource
-from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress
+from agentic_rag.knowledge_base.embedding import IndexingEnded, VectorSource
+from agentic_rag.knowledge_base.records import (
+    DocumentOutcome,
+    EmbeddingModelMismatch,
+    IndexReport,
+    Progress,
+)
 from agentic_rag.knowledge_base.rows import (
     SentenceDraft,
     chunk_rows,
@@ -38,6 +43,7 @@ from agentic_rag.knowledge_base.rows import (
 from agentic_rag.knowledge_base.scanning import KnowledgeBases, is_gone
 from agentic_rag.knowledge_base.tables import Writer
 from agentic_rag.models.embedder import Embedder
+from agentic_rag.models.embedders.watched import EmbedderUnavailable, EmbeddingStopped, Watch
 from agentic_rag.text.chunking import ChunkDraft, chunk_document
 from agentic_rag.text.document import Document, Scalar
 
@@ -46,6 +52,8 @@ from agentic_rag.text.document import Document, Scalar
 _SLICE = 8_000
 # A file written this shortly before it was indexed may change again under the same time stamp.
 _RACY_NS = 2_000_000_000
+# What is no fault of the document in hand, and would meet the next one too.
+_ENDS_THE_RUN = (EmbedderUnavailable, EmbeddingModelMismatch, EmbeddingStopped)
 
 Stage = Literal["scan", "parse", "embed", "write", "index"]
 Unit = Literal["documents", "sentences", "rows"]
@@ -88,6 +96,7 @@ class Indexing:
             embedder,
             writer.table("sentences"),
             {hash: np.asarray(vector, np.float32) for hash, vector in leftovers.items()},
+            Watch(wishes.stop, lambda waiting: self._count(0, waiting)),
         )
         rows = writer.table("documents").to_table().to_pylist()
         self._known: dict[str, Row] = {row["uri"]: row for row in rows}
@@ -98,19 +107,18 @@ class Indexing:
         self._bytes_total = 0
 
     def run(self, paths: Sequence[Path | Source]) -> IndexReport:
-        """Index files, folders and other sources. `stop` ends it after the work in hand."""
+        """Index files, folders and other sources. `stop` ends it after the work in hand.
+
+        Raises IndexingEnded where the embedder is of no use any more.
+        """
         began = time.monotonic()
         self._tell_of_chunking()
         sources = self._scan(paths)
         self._bytes_total = sum(source.size for source in sources)
-        for done, source in enumerate(sources):
-            if self._stopped():
-                break
-            self._progress("parse", done, len(sources), "documents", source.name)
-            self._take(source)
-            if self._batches.is_full():
-                self._commit()
-        self._commit()
+        try:
+            self._take_all(sources)
+        except EmbedderUnavailable as error:
+            raise IndexingEnded(str(error), self._made_report(began)) from error
         if not self._stopped():
             self._progress("parse", len(sources), len(sources), "documents")
         gone = self._gone(paths, sources)
@@ -120,6 +128,23 @@ class Indexing:
         if self._writer.index_words():
             self._writer.commit()
         self._writer.clean()
+        return self._made_report(began, gone)
+
+    def _take_all(self, sources: Sequence[Source]) -> None:
+        try:
+            for done, source in enumerate(sources):
+                if self._stopped():
+                    break
+                self._progress("parse", done, len(sources), "documents", source.name)
+                self._take(source)
+                if self._batches.is_full():
+                    self._commit()
+        except EmbeddingStopped:
+            pass  # as `stop` asked
+        finally:
+            self._commit()
+
+    def _made_report(self, began: float, gone: Sequence[str] = ()) -> IndexReport:
         return IndexReport(
             **{kind: tuple(found) for kind, found in self._outcomes.items()},
             gone=tuple(gone),
@@ -188,6 +213,8 @@ class Indexing:
             drafts = self._cut(document)
             self._bytes_parsed += source.size
             self._embed(source, known, digest, document, drafts)
+        except _ENDS_THE_RUN:
+            raise
         except UnsupportedDocument as error:
             self._tell("unsupported", source.uri, reason=str(error), explicit=source.explicit)
         except Exception as error:  # one document never stops the others
@@ -253,6 +280,10 @@ class Indexing:
             done += len(part)
             try:
                 vectors, present = self._vectors.vectors(part)
+            except _ENDS_THE_RUN:
+                parts.append(sentence_rows(number, *self._vectors.at_hand(part)))
+                self._put_aside(number, parts, first=not spilled)
+                raise
             except Exception:
                 if spilled:
                     self._writer.sweep()
@@ -261,10 +292,7 @@ class Indexing:
             parts.append(sentence_rows(number, part, vectors, present))
             missing += len(part) - sum(present)
             if done < len(sentences) and (self._stopped() or self._batches.is_full()):
-                # Documents before this one are whole: commit them, then put this one's vectors
-                # where the next run finds them.
-                self._commit()
-                self._batches.spill(number, parts, first=not spilled)
+                self._put_aside(number, parts, first=not spilled)
                 spilled, parts = True, []
                 if self._stopped():
                     return
@@ -273,7 +301,8 @@ class Indexing:
         row["sentences"], row["without_vector"] = len(sentences), missing
         self._known[source.uri] = row
         kind: Kind = "empty" if not drafts else "updated" if known else "added"
-        report = partial(self._report, row, kind, source.explicit, document.warnings)
+        warnings = (*document.warnings, *self._vectors.told_of(sentences))
+        report = partial(self._report, row, kind, source.explicit, warnings)
         entry = Entry(row, report, chunk_rows(number, drafts), parts)
         if spilled:
             self._batches.put_spilled(entry)
@@ -292,6 +321,12 @@ class Indexing:
             characters += len(sentence.text)
         if part:
             yield part
+
+    def _put_aside(self, number: int, parts: list[pa.Table], *, first: bool) -> None:
+        """Put vectors of a document that is not whole where the next run finds them; the documents
+        before it are, so they are committed."""
+        self._commit()
+        self._batches.spill(number, parts, first=first)
 
     def _fail(self, source: Source, known: Row | None, reason: str) -> None:
         """Record a failure. An earlier version of the document goes on serving."""
@@ -320,11 +355,6 @@ class Indexing:
     def _report(self, row: Row, kind: Kind, explicit: bool, warnings: Sequence[str]) -> None:
         self._tell(kind, row["uri"], row["number"], row["reason"], row["chunks"], explicit)
         told = list(warnings) if kind != "empty" else []
-        if kind != "failed" and row["without_vector"]:
-            told.append(
-                f"{row['without_vector']} sentences could not be embedded; keyword search finds "
-                "them all the same"
-            )
         for warning in told:
             self._tell("warnings", row["uri"], row["number"], warning, row["chunks"], explicit)
 
@@ -350,12 +380,12 @@ class Indexing:
             )
             self._tell("warnings", str(self._writer.directory), reason=reason)
 
-    def _count(self, sentences: int) -> None:
+    def _count(self, sentences: int, detail: str = "") -> None:
         self._sentences_done += sentences
         # What is still to come is guessed from the bytes that are still to be parsed.
         share = self._bytes_parsed / self._bytes_total if self._bytes_total else 1.0
         total = round(self._sentences_met / share) if 0 < share < 1 else self._sentences_met
-        self._progress("embed", self._sentences_done, total, "sentences")
+        self._progress("embed", self._sentences_done, total, "sentences", detail)
 
     def _progress(
         self, stage: Stage, done: int, total: int | None, unit: Unit, detail: str = ""

@@ -13,9 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from agentic_rag.models.embedder import Vectors
 from agentic_rag.models.embedders.failures import (
     Busy,
@@ -26,10 +23,9 @@ from agentic_rag.models.embedders.failures import (
     TimedOut,
     Unreachable,
 )
-from agentic_rag.models.embedders.watched import EmbedderUnavailable, Outcome
+from agentic_rag.models.embedders.watched import EmbedderUnavailable, Outcome, Raw, usable
 
 Kind = Literal["query", "passage"]
-Raw = NDArray[np.float64] | None  # a vector as it came, None for one that did not
 
 PROBE = "The pump was replaced in 2019."  # a text that every embedder can take
 _FIRST_PAUSE = 0.5  # seconds; doubled each time
@@ -367,22 +363,6 @@ class _Job:
             return
         self._outcome.failed[place] = error.said
         await self._calls.vouch(began)
-
-
-def usable(raw: Raw, dimensions: int | None) -> tuple[Vectors | None, str]:
-    """A vector at unit length, or None and why it cannot be used."""
-    if raw is None:
-        return None, "no vector came"
-    if raw.ndim != 1 or not raw.size or raw.size != dimensions:
-        return None, f"a vector of {raw.size} numbers came, not of {dimensions}"
-    if not np.isfinite(raw).all():
-        return None, "a vector came that is not finite"
-    peak = np.abs(raw).max()
-    if not peak:
-        return None, "a vector came that is all zero"
-    scaled = raw / peak  # squares of very large or small numbers would leave the range
-    unit: Vectors = (scaled / np.linalg.norm(scaled)).astype(np.float32)
-    return unit, ""
 
 
 def _jittered(seconds: float) -> float:

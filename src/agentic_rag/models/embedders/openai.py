@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from agentic_rag.models.embedders.calls import Kind, Raw
+from agentic_rag.models.embedders.calls import Kind
 from agentic_rag.models.embedders.failures import (
     Failed,
     Server,
@@ -26,6 +26,7 @@ from agentic_rag.models.embedders.failures import (
     retry_after,
     words_of,
 )
+from agentic_rag.models.embedders.watched import Raw
 
 if TYPE_CHECKING:
     import httpx2

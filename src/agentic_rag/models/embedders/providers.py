@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_rag.models.embedders.calls import Kind, Raw
+from agentic_rag.models.embedders.calls import Kind
 from agentic_rag.models.embedders.failures import (
     CallFailed,
     Denied,
@@ -20,6 +20,7 @@ from agentic_rag.models.embedders.failures import (
     Unreachable,
     failure,
 )
+from agentic_rag.models.embedders.watched import Raw
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel

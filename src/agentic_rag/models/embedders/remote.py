@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from agentic_rag.models.embedder import EmbeddingFailed, Vectors
-from agentic_rag.models.embedders.calls import Calls, Endpoint, Kind, usable
+from agentic_rag.models.embedders.calls import Calls, Endpoint, Kind
 from agentic_rag.models.embedders.failures import (
     Busy,
     CallFailed,
@@ -31,6 +31,7 @@ from agentic_rag.models.embedders.watched import (
     Outcome,
     Watch,
     WrongWidth,
+    usable,
 )
 
 if TYPE_CHECKING:

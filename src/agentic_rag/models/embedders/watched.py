@@ -5,7 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agentic_rag.models.embedder import EmbeddingFailed, Vectors
+
+Raw = NDArray[np.float64] | None  # a vector as it came, None for one that did not
 
 
 class EmbedderUnavailable(EmbeddingFailed):
@@ -56,3 +61,19 @@ class WatchedEmbedder(Protocol):
         Raises WrongWidth where the vectors of the model do not have `dimensions`,
         EmbedderUnavailable, and EmbeddingStopped.
         """
+
+
+def usable(raw: Raw, dimensions: int | None) -> tuple[Vectors | None, str]:
+    """A vector at unit length, or None and why it cannot be used."""
+    if raw is None:
+        return None, "no vector came"
+    if raw.ndim != 1 or not raw.size or raw.size != dimensions:
+        return None, f"a vector of {raw.size} numbers came, not of {dimensions}"
+    if not np.isfinite(raw).all():
+        return None, "a vector came that is not finite"
+    peak = np.abs(raw).max()
+    if not peak:
+        return None, "a vector came that is all zero"
+    scaled = raw / peak  # squares of very large or small numbers would leave the range
+    unit: Vectors = (scaled / np.linalg.norm(scaled)).astype(np.float32)
+    return unit, ""
