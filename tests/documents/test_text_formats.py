@@ -165,7 +165,7 @@ def test_a_coding_cookie_is_obeyed() -> None:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.docx", b"PK\x03\x04\x00\x00"),
+        ("a.pages", b"PK\x03\x04\x00\x00"),
         ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
         ("a.rtf", b"{\\rtf1}"),
     ],

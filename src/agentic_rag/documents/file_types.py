@@ -6,6 +6,7 @@ from typing import Literal
 Family = Literal[
     "text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code",
     "eml", "mbox", "msg", "ipynb", "epub", "zip",
+    "word", "slides", "spreadsheet", "open_document",
 ]  # fmt: skip
 
 _SUFFIXES: dict[Family, dict[str, str]] = {
@@ -25,6 +26,27 @@ _SUFFIXES: dict[Family, dict[str, str]] = {
     "ipynb": {"application/x-ipynb+json": "ipynb"},
     "epub": {"application/epub+zip": "epub"},
     "zip": {"application/zip": "zip"},
+    "word": {
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx docm",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template": "dotx dotm",
+        "application/msword": "doc dot",
+    },
+    "slides": {
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx pptm",
+        "application/vnd.openxmlformats-officedocument.presentationml.slideshow": "ppsx ppsm",
+        "application/vnd.openxmlformats-officedocument.presentationml.template": "potx potm",
+        "application/vnd.ms-powerpoint": "ppt pps pot",
+    },
+    "spreadsheet": {
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx xlsm",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.template": "xltx xltm",
+        "application/vnd.ms-excel": "xls xlt",
+    },
+    "open_document": {
+        "application/vnd.oasis.opendocument.text": "odt ott",
+        "application/vnd.oasis.opendocument.spreadsheet": "ods ots",
+        "application/vnd.oasis.opendocument.presentation": "odp otp",
+    },
     "code": {
         "text/x-python": "py pyi",
         "text/javascript": "js mjs cjs jsx",
@@ -75,9 +97,9 @@ BY_MEDIA_TYPE: dict[str, tuple[Family, str]] = {
 }
 
 
-def media_type(family: Family) -> str:
-    """The media type of a family that has one only."""
-    return next(iter(_SUFFIXES[family]))
+def media_type(family: Family, given: str = "") -> str:
+    """The media type of a family: the one `given` if it is one of its own, else its first."""
+    return given if given in _SUFFIXES[family] else next(iter(_SUFFIXES[family]))
 
 
 # Text as bytes, but in a language meant for a program, and not one that is read here.
@@ -172,6 +194,7 @@ def is_unread_text(data: bytes) -> bool:
 def supported_types() -> str:
     """The supported types for a message."""
     return (
-        "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, CSV and TSV, JSON and JSON "
+        "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, Word (.docx), PowerPoint "
+        "(.pptx), Excel (.xlsx, .xls), OpenDocument (.odt, .ods, .odp), CSV and TSV, JSON and JSON "
         "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, and source code"
     )

@@ -9,6 +9,7 @@ from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.document import Scalar
 from agentic_rag.documents.errors import UnreadableDocument
 from agentic_rag.documents.headings import file_name
+from agentic_rag.documents.office_types import refuse_old
 from agentic_rag.documents.safe_xml import Element, attribute, children, descendants, parse_xml
 from agentic_rag.documents.zip_safety import Archive, open_archive, read_member
 
@@ -125,7 +126,9 @@ class Package:
 
 
 def open_package(uri: str, data: bytes) -> Package:
-    """The Office file that `data` is. Raises UnreadableDocument for what is no ZIP archive."""
+    """The Office file that `data` is. Raises UnreadableDocument for what is no ZIP archive, and
+    UnsupportedDocument for a file of a format before 2007."""
+    refuse_old(uri, data)
     return Package(uri, open_archive(uri, data))
 
 

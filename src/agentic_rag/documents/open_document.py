@@ -25,6 +25,7 @@ from agentic_rag.documents.safe_xml import Element, attribute, child, children, 
 from agentic_rag.documents.sheet import Merge, Sheet
 from agentic_rag.documents.spreadsheet import sheets_document
 
+_MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _NOTES_LEVEL = 3
 _HEADERS = ("header", "header-first", "header-left", "footer", "footer-first", "footer-left")
 _NUMBERS = ("page-number", "date-time")
@@ -55,6 +56,7 @@ def parse_open_document(uri: str, data: bytes, media_type: str) -> Document:
     styles = read_styles([root] if extra is None else [extra, root])
     title, metadata = _properties(package)
     content = body[0]
+    media_type = _MEDIA_TYPE + local(content)
     if local(content) == "spreadsheet":
         sheets = list(_sheets(content, styles))
         warnings = package.damage_warnings()

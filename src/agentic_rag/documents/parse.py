@@ -19,12 +19,17 @@ from agentic_rag.documents.json_data import parse_json, parse_json_lines
 from agentic_rag.documents.mail import parse_eml, parse_mbox
 from agentic_rag.documents.markdown import parse_markdown
 from agentic_rag.documents.notebook import parse_notebook
+from agentic_rag.documents.office_types import office_family
+from agentic_rag.documents.open_document import parse_open_document
 from agentic_rag.documents.outlook import parse_msg
 from agentic_rag.documents.pdf import parse_pdf
 from agentic_rag.documents.plain_text import parse_plain_text
 from agentic_rag.documents.restructured_text import parse_restructured_text
+from agentic_rag.documents.slides import parse_slides
 from agentic_rag.documents.source_code import parse_source_code
+from agentic_rag.documents.spreadsheet import parse_spreadsheet
 from agentic_rag.documents.web_page import parse_web_page
+from agentic_rag.documents.word import parse_word
 
 __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse"]
 
@@ -49,6 +54,10 @@ _BYTES_PARSERS: dict[Family, Callable[[str, bytes, str], Document]] = {
     "msg": parse_msg,
     "epub": parse_epub,
     "zip": parse_zip,
+    "word": parse_word,
+    "slides": parse_slides,
+    "spreadsheet": parse_spreadsheet,
+    "open_document": parse_open_document,
 }
 
 
@@ -75,9 +84,11 @@ def parse(
     elif family == "pdf":
         document = parse_pdf(source_uri, data)
     elif family in _BYTES_PARSERS:
-        document = _BYTES_PARSERS[family](source_uri, data, file_types.media_type(family))
+        own = file_types.media_type(family, media_type)
+        document = _BYTES_PARSERS[family](source_uri, data, own)
     else:
-        document = _parse_text(source_uri, data, family, media_type if family else "text/plain")
+        own = file_types.media_type(family, media_type) if family else "text/plain"
+        document = _parse_text(source_uri, data, family, own)
     warnings = document.warnings
     if not document.text.strip() and document.given_chunks is None and not warnings:
         warnings = ("the file holds no text",)
@@ -92,8 +103,11 @@ def family_of(uri: str, data: bytes, media_type: str = "") -> Family | None:
         return "pdf"
     if file_types.is_epub(data):
         return "epub"
+    if office := office_family(data, family):
+        return office
     if family == "msg" and not file_types.is_ole2(data):
-        family = None  # the suffix is also that of texts, and some programs give it to mail
+        # The suffix is also that of texts, and some programs give it to Internet mail.
+        return "eml" if file_types.is_mail(data) else "text"
     if family is None and file_types.is_mail(data):
         return "eml"
     if family is None and file_types.is_mailbox(data):
