@@ -70,7 +70,8 @@ def _cells(notebook: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     sheets = notebook.get("worksheets")
     for sheet in [notebook, *(sheets if isinstance(sheets, list) else ())]:
         cells = _mapping(sheet).get("cells")
-        yield from (cell for cell in cells or () if isinstance(cell, dict))
+        if isinstance(cells, list):
+            yield from (cell for cell in cells if isinstance(cell, dict))
 
 
 def _language(metadata: Mapping[str, Any]) -> str:
