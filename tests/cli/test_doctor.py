@@ -150,7 +150,7 @@ def test_a_base_of_another_embedding_model_is_told(own: Path) -> None:
     (finding,) = ran.json["findings"]
     assert finding["code"] == "embedder"
     assert "'other'" in finding["message"]
-    assert "arag index PATH --kb NEW_DIRECTORY" in finding["cure"]
+    assert "'arag reembed'" in finding["cure"]
 
 
 @pytest.mark.parametrize("how", ["option", "setting"])

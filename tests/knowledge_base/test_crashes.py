@@ -205,7 +205,7 @@ def test_a_newer_schema_is_named(tmp_path: Path) -> None:
     directory = tmp_path / "kb"
     opened(directory)
     head = directory / "head.json"
-    head.write_text(head.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    head.write_text(head.read_text().replace('"schema_version": 2', '"schema_version": 99'))
     with pytest.raises(DamagedKnowledgeBase, match=r"schema version 99.*upgrade agentic-rag"):
         KnowledgeBase.open(directory, settings=Settings(), embedder=HashEmbedder())
 
@@ -216,7 +216,7 @@ def test_an_older_schema_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyP
     directory = tmp_path / "kb"
     opened(directory)
     head = directory / "head.json"
-    old = head.read_text().replace('"schema_version": 1', '"schema_version": 0')
+    old = head.read_text().replace('"schema_version": 2', '"schema_version": 0')
     head.write_text(old.replace('"off_topic_score"', '"old_name"'))
 
     def rename(data: dict[str, object]) -> dict[str, object]:

@@ -339,7 +339,7 @@ def test_another_embedding_model_is_refused_before_any_write(
             refused()
         assert "'hash'" in str(error.value)
         assert f"'{other.name}'" in str(error.value)
-        assert "arag index" in str(error.value)
+        assert "'arag reembed'" in str(error.value)
     assert kb.snapshot().head.generation == generation
     assert len(changed.keyword_search("alpha").hits) == 1
     hybrid = changed.hybrid_search("alpha text")

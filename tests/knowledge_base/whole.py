@@ -27,7 +27,9 @@ def assert_whole(directory: Path) -> dict[str, int]:
     head = read_head(directory)
     assert head is not None
     rows = {
-        name: lance.dataset(str(directory / f"{name}.lance"), version=getattr(head, name))
+        name: lance.dataset(
+            str(directory / f"{head.table_name(name)}.lance"), version=getattr(head, name)
+        )
         for name in ("documents", "chunks", "sentences")
     }
     documents = rows["documents"].to_table().to_pylist()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentic_rag.knowledge_base import head, knowledge_base, tables
+from agentic_rag.knowledge_base import creation, head, tables
 from tests.knowledge_base.whole import REMOVED, opened
 
 _steps = 0
@@ -57,7 +57,7 @@ def main(action: str, directory: Path, docs: Path, deadly: int) -> None:
             _counted(delete, directory, deadly)(self, numbers, (name,))
 
     writer.delete_rows = delete_one_by_one  # type: ignore[method-assign,assignment]
-    knowledge_base.create_tables = _counted(tables.create_tables, directory, deadly)
+    creation.create_tables = _counted(tables.create_tables, directory, deadly)
     kb = opened(directory, batch_mb=0.5, batch_seconds=0.3)
     if action == "add":
         kb.add(docs, sync=True)

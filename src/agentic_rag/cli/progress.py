@@ -88,7 +88,9 @@ def _lines() -> Report:
     def report(progress: "Progress") -> None:
         nonlocal last
         now = time.monotonic()
-        if progress.stage in began and now - last < SECONDS_BETWEEN_LINES:
+        # What an embedding is waiting for is told at once, as nothing else moves meanwhile.
+        waiting = progress.detail if progress.stage == "embed" else ""
+        if not waiting and progress.stage in began and now - last < SECONDS_BETWEEN_LINES:
             return
         start = began.setdefault(progress.stage, now)
         last = now
@@ -98,7 +100,7 @@ def _lines() -> Report:
             line += f", {_rate(rate)}"
             if progress.total and can_be_foretold(progress.done, progress.total):
                 line += f", {(progress.total - progress.done) / rate:,.0f} s left"
-        streams.say(line)
+        streams.say(f"{line} ({streams.one_line(waiting)})" if waiting else line)
 
     return report
 
@@ -106,7 +108,7 @@ def _lines() -> Report:
 def _count(progress: "Progress") -> str:
     if progress.total is None:
         of = ""
-    elif progress.unit == "sentences":  # those of files not yet read are guessed
+    elif progress.unit == "sentences" and not progress.exact:  # files not yet read are guessed at
         of = f" of about {progress.total:,}"
     else:
         of = f"/{progress.total:,}"

@@ -27,7 +27,8 @@ def check_versions(directory: Path) -> Iterator[Finding]:
     past = [
         f"{name} (version {newest}, committed {committed})"
         for name in NAMES
-        if (newest := open_table(directory, name).version) != (committed := getattr(head, name))
+        if (newest := open_table(directory, head.table_name(name)).version)
+        != (committed := getattr(head, name))
     ]
     if past and not writer(directory):
         yield Finding(

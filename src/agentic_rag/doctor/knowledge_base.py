@@ -27,7 +27,7 @@ from agentic_rag.knowledge_base.tables import (
     NAMES,
     Writer,
     has_rows,
-    open_table,
+    open_committed,
     reading,
     unindexed_rows,
 )
@@ -45,9 +45,7 @@ def check_knowledge_base(directory: Path) -> list[Finding]:
         head = read_head(directory)
         if head is None:
             return [_without_head(directory)] if has_rows(directory) else []
-        documents, chunks, sentences = (
-            open_table(directory, name, getattr(head, name)) for name in NAMES
-        )
+        documents, chunks, sentences = (open_committed(directory, head, name) for name in NAMES)
     except DamagedKnowledgeBase as error:
         return [_unreadable(error)]
 

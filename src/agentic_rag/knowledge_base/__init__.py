@@ -21,8 +21,11 @@ from agentic_rag.knowledge_base.records import (
     NoKnowledgeBase,
     Progress,
     ReadResult,
+    ReembedReport,
     SearchResult,
+    SentenceWithoutVector,
     Status,
+    Unfinished,
     UnknownDocument,
 )
 
@@ -47,9 +50,12 @@ __all__ = [
     "NoKnowledgeBase",
     "Progress",
     "ReadResult",
+    "ReembedReport",
     "SearchResult",
+    "SentenceWithoutVector",
     "Snapshot",
     "Status",
+    "Unfinished",
     "UnknownDocument",
 ]
 

@@ -9,14 +9,19 @@ import dataclasses
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentic_rag.knowledge_base.records import DamagedKnowledgeBase
+from agentic_rag.knowledge_base.records import DamagedKnowledgeBase, EmbeddingModelMismatch
+from agentic_rag.models.embedders.watched import known_width
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from agentic_rag.models.embedder import Embedder
+
+SCHEMA_VERSION = 2
 _NAME = "head.json"
 
 
@@ -27,6 +32,7 @@ class Head:
     `generation` grows with every commit; `documents`, `chunks`, `sentences` are Lance versions;
     `next_number` is the number of the next new document, so that none is used twice.
     `off_topic_score` was measured when there were `off_topic_sentences` sentences.
+    `sentences_table` is what the table of sentences is called (see sentence_tables.py).
     """
 
     documents: int
@@ -40,7 +46,29 @@ class Head:
     next_number: int = 1
     off_topic_score: float | None = None
     off_topic_sentences: int = 0
+    sentences_table: str = "sentences"
     schema_version: int = field(default=SCHEMA_VERSION)
+
+    def table_name(self, name: str) -> str:
+        """What a table of `NAMES` is called on disk; other names are as they are."""
+        return self.sentences_table if name == "sentences" else name
+
+
+def check_model(directory: Path, head: Head, embedder: "Embedder") -> None:
+    """Raises EmbeddingModelMismatch if the vectors of a knowledge base are of another model."""
+    ours, theirs = f"'{head.embedding_model}'", f"'{embedder.name}'"
+    if ours == theirs:
+        # One that learns its width by being used is not used for this: a server need not be up.
+        width = known_width(embedder)
+        if width in (None, head.dimensions):
+            return
+        ours += f" of {head.dimensions} dimensions"
+        theirs += f" of {width}"
+    raise EmbeddingModelMismatch(
+        f"{directory} holds vectors of the embedding model {ours}, and the settings name "
+        f"{theirs}; set embedding.model back, or change the knowledge base to that one with "
+        "'arag reembed'."
+    )
 
 
 def read_head(directory: Path) -> Head | None:
@@ -116,6 +144,11 @@ def _is_chunking(value: Any) -> bool:
     )
 
 
+def _is_sentences_table(value: Any) -> bool:
+    # It becomes a path.
+    return isinstance(value, str) and re.fullmatch(r"sentences(-[1-9]\d{0,8})?", value) is not None
+
+
 _SHOWN = 40  # characters of a wrong value
 _FITS: dict[str, Callable[[Any], bool]] = {
     "documents": _whole(1),
@@ -129,6 +162,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "next_number": _whole(1),
     "off_topic_score": _is_score,
     "off_topic_sentences": _whole(0),
+    "sentences_table": _is_sentences_table,
     "schema_version": _whole(0),
 }
 
@@ -152,7 +186,9 @@ def write_head(directory: Path, head: Head) -> None:
 
 # From a schema version to the step that raises it by one. A step changes the head's data only;
 # one that changes tables would write new versions and name them here.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: lambda data: {"sentences_table": "sentences", **data},
+}
 
 
 def _migrated(data: dict[str, Any], path: Path) -> dict[str, Any]:

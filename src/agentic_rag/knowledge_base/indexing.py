@@ -5,7 +5,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,12 +33,12 @@ from agentic_rag.knowledge_base.records import (
     Progress,
 )
 from agentic_rag.knowledge_base.rows import (
-    SentenceDraft,
     chunk_rows,
     document_row,
     failed_row,
     sentence_rows,
     sentences_to_embed,
+    slices,
 )
 from agentic_rag.knowledge_base.scanning import KnowledgeBases, is_gone
 from agentic_rag.knowledge_base.tables import Writer
@@ -47,9 +47,6 @@ from agentic_rag.models.embedders.watched import EmbedderUnavailable, EmbeddingS
 from agentic_rag.text.chunking import ChunkDraft, chunk_document
 from agentic_rag.text.document import Document, Scalar
 
-# Characters embedded between two looks at the clock and at `stop`: two seconds' work of the local
-# embedder on two cores. A sentence may be as long as a whole chunk.
-_SLICE = 8_000
 # A file written this shortly before it was indexed may change again under the same time stamp.
 _RACY_NS = 2_000_000_000
 # What is no fault of the document in hand, and would meet the next one too.
@@ -276,7 +273,7 @@ class Indexing:
         missing = 0
         spilled = False
         done = 0
-        for part in self._slices(sentences):
+        for part in slices(sentences, self._settings.embedding.batch_size):
             done += len(part)
             try:
                 vectors, present = self._vectors.vectors(part)
@@ -308,19 +305,6 @@ class Indexing:
             self._batches.put_spilled(entry)
         else:
             self._batches.put(entry)
-
-    def _slices(self, sentences: Sequence[SentenceDraft]) -> Iterator[list[SentenceDraft]]:
-        part: list[SentenceDraft] = []
-        characters = 0
-        for sentence in sentences:
-            full = len(part) >= self._settings.embedding.batch_size or characters >= _SLICE
-            if part and full:
-                yield part
-                part, characters = [], 0
-            part.append(sentence)
-            characters += len(sentence.text)
-        if part:
-            yield part
 
     def _put_aside(self, number: int, parts: list[pa.Table], *, first: bool) -> None:
         """Put vectors of a document that is not whole where the next run finds them; the documents

@@ -6,42 +6,45 @@ the tables and commits by the head (see head.py).
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from agentic_rag.config import Settings, load_settings
 from agentic_rag.documents.fetching import Bounds, is_url, web_source
 from agentic_rag.documents.source import Source, is_given
+from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import off_topic
+from agentic_rag.knowledge_base.creation import make
 from agentic_rag.knowledge_base.fragments import FragmentCache
-from agentic_rag.knowledge_base.head import SCHEMA_VERSION, Head, read_head
+from agentic_rag.knowledge_base.head import SCHEMA_VERSION, Head, check_model, read_head
 from agentic_rag.knowledge_base.lock import writer, writer_lock
 from agentic_rag.knowledge_base.records import (
     Chunk,
     CompactReport,
     DamagedKnowledgeBase,
     DocumentInfo,
-    EmbeddingModelMismatch,
     Filter,
     IndexReport,
     Mode,
     NoKnowledgeBase,
     Progress,
     ReadResult,
+    ReembedReport,
     SearchResult,
     Status,
-    UnknownDocument,
 )
+from agentic_rag.knowledge_base.selecting import selected
+from agentic_rag.knowledge_base.sentence_tables import remove, unfinished_tables
 from agentic_rag.knowledge_base.snapshot import Snapshot
 from agentic_rag.knowledge_base.tables import (
     Writer,
     bytes_and_files,
-    create_tables,
     has_rows,
-    is_knowledge_base,
-    open_table,
+    open_committed,
     unindexed_rows,
+    writing,
 )
 from agentic_rag.models.embedder import Embedder, resolve_embedder
 from agentic_rag.text.document import Scalar
@@ -93,46 +96,8 @@ class KnowledgeBase:
                 raise NoKnowledgeBase(
                     f"There is no knowledge base at {directory}; make one with 'arag index PATH'."
                 )
-            kb._create()
+            make(directory, settings, kb._settings_embedder)
         return kb
-
-    def _create(self) -> None:
-        if self.directory.exists() and not self.directory.is_dir():
-            raise NoKnowledgeBase(
-                f"{self.directory} is a file; name a directory for the knowledge base."
-            )
-        if not is_knowledge_base(self.directory) and self._has_other_files():
-            raise NoKnowledgeBase(
-                f"{self.directory} holds other files and is no knowledge base; name a new or an "
-                "empty directory."
-            )
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise NoKnowledgeBase(
-                f"{self.directory} cannot be made ({error.strerror}); name another directory."
-            ) from None
-        embedder = self._settings_embedder()
-        chunking = self.settings.chunking
-        with writer_lock(self.directory):
-            if read_head(self.directory) is None:  # nobody was faster
-                create_tables(
-                    self.directory,
-                    Head(
-                        documents=0,
-                        chunks=0,
-                        sentences=0,
-                        embedding_model=embedder.name,
-                        dimensions=embedder.dimensions,
-                        with_heading=self.settings.embedding.with_heading,
-                        chunking=chunking.model_dump(),
-                    ),
-                )
-
-    def _has_other_files(self) -> bool:
-        ours = ("writer.lock", "writer.json")  # of a creation that is going on, or was cut short
-        there = self.directory.iterdir() if self.directory.exists() else ()
-        return any(path.name not in ours for path in there)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -145,8 +110,9 @@ class KnowledgeBase:
             )
         with self._lock:
             if self._snapshot is None or self._snapshot.head != head:
+                embedder = partial(self._embedder_for, head)
                 self._snapshot = Snapshot(
-                    self.directory, head, self._fragments, self.embedder, self.settings.search
+                    self.directory, head, self._fragments, embedder, self.settings.search
                 )
             return self._snapshot
 
@@ -159,7 +125,7 @@ class KnowledgeBase:
 
         Raises UnknownDocument.
         """
-        return _selected(self.documents(), selector)
+        return selected(self.documents(), selector)
 
     def chunks(self, number: int) -> list[Chunk]:
         """Every chunk of the document with this number, in order."""
@@ -218,7 +184,7 @@ class KnowledgeBase:
         snapshot = self.snapshot()
         head = snapshot.head
         documents = list(snapshot.documents.values())
-        sentences = open_table(self.directory, "sentences", head.sentences)
+        sentences = open_committed(self.directory, head, "sentences")
         return Status(
             path=str(self.directory),
             documents=len(documents),
@@ -230,12 +196,13 @@ class KnowledgeBase:
             dimensions=head.dimensions,
             schema_version=SCHEMA_VERSION,
             chunking=head.chunking,
-            unindexed_rows=unindexed_rows(open_table(self.directory, "chunks", head.chunks)),
+            unindexed_rows=unindexed_rows(open_committed(self.directory, head, "chunks")),
             failed=tuple(d for d in documents if d.status == "failed"),
             empty=tuple(d for d in documents if d.status == "empty"),
             sentences_without_vector=int(sentences.count_rows("vector IS NULL")),
             off_topic_score=head.off_topic_score,
             writer=writer(self.directory),
+            unfinished=tuple(unfinished_tables(self.directory, head.sentences_table)),
         )
 
     # -- writing ------------------------------------------------------------------------------
@@ -310,7 +277,7 @@ class KnowledgeBase:
         """Remove documents, named as in `document`; all or, if one is unknown, none."""
         with self._writing(wait, on_wait) as (writer, _):
             documents = self.documents()
-            found = {d.number: d for d in (_selected(documents, s) for s in selectors)}
+            found = {d.number: d for d in (selected(documents, s) for s in selectors)}
             if found:
                 writer.delete_rows(found)
                 writer.commit()
@@ -327,9 +294,50 @@ class KnowledgeBase:
             writer.index_all_words()
             writer.commit()
             writer.clean()
-            self._fragments.clean([writer.table("sentences")])
+            self._discard_unfinished(writer.head)
+            self._fragments.clean(writer.sentence_tables())
         bytes_after, files_after = bytes_and_files(self.directory)
         return CompactReport(files_before, files_after, bytes_before, bytes_after)
+
+    def _discard_unfinished(self, head: Head) -> None:
+        """Drop what interrupted changes of the model left, but for the one the settings want."""
+        wanted = ""
+        with suppress(AragError):
+            wanted = self._settings_embedder().name
+        for one in unfinished_tables(self.directory, head.sentences_table):
+            if one.embedding_model != wanted or wanted == head.embedding_model:
+                remove(self.directory, one.table)
+
+    def reembed(
+        self,
+        *,
+        force: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
+        on_wait: Callable[[str], None] | None = None,
+        wait: bool = True,
+    ) -> ReembedReport:
+        """Change to the embedder that the settings name: a vector of it for every sentence.
+
+        The vectors there are serve until the last new one is written. A run that was interrupted,
+        or ended by `stop`, is gone on with by the next one. Where the knowledge base has that
+        embedder already nothing is done, unless `force` is on (its weights may have changed).
+        Raises EmbeddingFailed, KnowledgeBaseBusy; what was embedded until then is kept.
+        """
+        from agentic_rag.knowledge_base.reembedding import Reembedding
+
+        embedder = self._settings_embedder()
+        with self._writing(wait, on_wait, stop) as (writer, _):
+            job = Reembedding(
+                writer,
+                embedder,
+                self.settings,
+                on_progress or (lambda progress: None),
+                stop or threading.Event(),
+            )
+            report = job.run(force=force)
+            self._fragments.clean(writer.sentence_tables())
+        return report
 
     def _index(
         self,
@@ -343,14 +351,13 @@ class KnowledgeBase:
         embedder = self.embedder()
         with self._writing(wait, on_wait, wishes.stop) as (writer, leftovers):
             report = Indexing(writer, leftovers, embedder, self.settings, wishes).run(paths)
-            self._fragments.clean([writer.table("sentences")])
+            self._fragments.clean(writer.sentence_tables())
             if not report.stopped:
                 self._measure_off_topic(writer, embedder)
         return report
 
     def _measure_off_topic(self, writer: Writer, embedder: Embedder) -> None:
-        table = open_table(self.directory, "sentences", writer.head.sentences)
-        sentences = table.count_rows()
+        sentences = writer.committed("sentences").count_rows()
         if off_topic.is_due(sentences, writer.head.off_topic_sentences):
             index = self.snapshot().semantic_index
             score = off_topic.off_topic_score(index, embedder)
@@ -364,40 +371,22 @@ class KnowledgeBase:
         stop: threading.Event | None = None,
     ) -> Iterator[tuple[Writer, dict[bytes, list[float]]]]:
         """The lock, a writer, and what an interrupted run left (see `Writer.sweep`)."""
-        with writer_lock(self.directory, wait=wait, on_wait=on_wait, stop=stop):
+        lock = writer_lock(self.directory, wait=wait, on_wait=on_wait, stop=stop)
+        with lock, writing(self.directory):
             writer = Writer(self.directory)
             yield writer, writer.sweep()
 
     # -- the embedder -------------------------------------------------------------------------
 
     def _settings_embedder(self) -> Embedder:
-        return self._given_embedder or resolve_embedder(self.settings.embedding.model)
+        return self._given_embedder or resolve_embedder(self.settings.embedding)
 
     def embedder(self) -> Embedder:
-        """The embedder. Raises EmbeddingModelMismatch if the base was made with another one."""
+        """The embedder. Raises EmbeddingModelMismatch if the vectors here are of another one."""
+        return self._embedder_for(read_head(self.directory))
+
+    def _embedder_for(self, head: Head | None) -> Embedder:
         embedder = self._settings_embedder()
-        head = read_head(self.directory)
-        if head and (head.embedding_model, head.dimensions) != (embedder.name, embedder.dimensions):
-            raise EmbeddingModelMismatch(
-                f"{self.directory} was made with the embedding model '{head.embedding_model}' "
-                f"({head.dimensions} dimensions), the settings name '{embedder.name}' "
-                f"({embedder.dimensions}); set embedding.model back, or embed again into a new "
-                f"directory with 'arag index PATH --kb NEW_DIRECTORY'."
-            )
+        if head:
+            check_model(self.directory, head, embedder)
         return embedder
-
-
-def _selected(documents: Sequence[DocumentInfo], selector: str) -> DocumentInfo:
-    if selector.isdecimal():
-        found = [d for d in documents if d.number == int(selector)]
-    else:
-        absolute = Path(selector).absolute().as_posix()
-        tail = "/" + selector.lstrip("./")
-        found = [d for d in documents if d.uri in (selector, absolute)]
-        found = found or [d for d in documents if d.uri.endswith(tail)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(f"{d.number} ({d.uri})" for d in found[:5])
-        raise UnknownDocument(f"'{selector}' fits {len(found)} documents: {names}; give a number.")
-    raise UnknownDocument(f"There is no document '{selector}'; 'arag list' shows them all.")

@@ -125,13 +125,15 @@ class DocumentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is. `total` is None while unknown, and an estimate for sentences."""
+    """How far a stage is. `total` is None while unknown, and of sentences an estimate unless it
+    is `exact`."""
 
     stage: Literal["scan", "parse", "embed", "write", "index"]
     done: int
     total: int | None
     unit: Literal["documents", "sentences", "rows"]
     detail: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,35 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceWithoutVector:
+    """A sentence that the embedder could not embed; `text` is its beginning."""
+
+    chunk_id: str
+    uri: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedReport:
+    """What a change of the embedding model did.
+
+    `changed` is False where nothing was to be done, or where `stopped` says that the run was
+    asked to end early. `sentences` is how many there are, `embedded` how many the embedder was
+    given in this run; the others were known from an earlier run or stand twice.
+    """
+
+    model_before: str
+    model: str
+    dimensions: int
+    changed: bool
+    sentences: int = 0
+    embedded: int = 0
+    without_vector: tuple[SentenceWithoutVector, ...] = ()
+    stopped: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class CompactReport:
     """Files and bytes on disk before and after."""
 
@@ -176,9 +207,19 @@ class CompactReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What an interrupted change of the embedding model left: a table with so many sentences."""
+
+    table: str
+    embedding_model: str
+    dimensions: int
+    sentences: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of a knowledge base. `bytes_on_disk` includes derived files; `writer` names who
-    is writing now."""
+    is writing now; `unfinished` are interrupted changes of the embedding model."""
 
     path: str
     documents: int
@@ -196,3 +237,4 @@ class Status:
     sentences_without_vector: int
     off_topic_score: float | None
     writer: str | None
+    unfinished: tuple[Unfinished, ...] = ()

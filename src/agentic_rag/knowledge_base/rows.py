@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,10 @@ from agentic_rag.text.words import words
 
 if TYPE_CHECKING:
     from agentic_rag.documents import Source
+
+# Characters of a slice: two seconds' work of the local embedder on two cores. A sentence may be
+# as long as a whole chunk.
+_SLICE = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,50 @@ def sentences_to_embed(drafts: Sequence[ChunkDraft], with_heading: bool) -> list
 
 def _sentence(draft: ChunkDraft, number: int, index: int, with_heading: bool) -> SentenceDraft:
     sentence = draft.sentences[index]
-    text = draft.text[sentence.start : sentence.end].strip()
+    text = draft.text[sentence.start : sentence.end]
+    return _to_embed(number, index, draft.title, sentence.section, text, with_heading)
+
+
+def stored_sentences(
+    row: Mapping[str, Any], indexes: Iterable[int], with_heading: bool
+) -> list[SentenceDraft]:
+    """The same from a row of the chunks table, for the sentences of these indexes."""
+    return [
+        _to_embed(
+            row["chunk"],
+            i,
+            row["title"],
+            s["section"],
+            row["text"][s["start"] : s["end"]],
+            with_heading,
+        )
+        for i in indexes
+        for s in [row["sentences"][i]]
+    ]
+
+
+def _to_embed(
+    chunk: int, index: int, title: str, section: str, sentence: str, with_heading: bool
+) -> SentenceDraft:
+    text = sentence.strip()
     if with_heading:
-        text = text_to_embed(draft.title, sentence.section, text)
-    return SentenceDraft(
-        number, index, text, hashlib.blake2b(text.encode(), digest_size=16).digest()
-    )
+        text = text_to_embed(title, section, text)
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return SentenceDraft(chunk, index, text, digest)
+
+
+def slices(sentences: Iterable[SentenceDraft], batch_size: int) -> Iterator[list[SentenceDraft]]:
+    """Sentences by so many as are embedded between two looks at the clock and at a wish to stop."""
+    part: list[SentenceDraft] = []
+    characters = 0
+    for sentence in sentences:
+        if part and (len(part) >= batch_size or characters >= _SLICE):
+            yield part
+            part, characters = [], 0
+        part.append(sentence)
+        characters += len(sentence.text)
+    if part:
+        yield part
 
 
 def chunk_rows(document: int, drafts: Sequence[ChunkDraft]) -> pa.Table:

@@ -20,6 +20,7 @@ from agentic_rag.config import Search
 from agentic_rag.knowledge_base import snippets
 from agentic_rag.knowledge_base.bm25 import bm25
 from agentic_rag.knowledge_base.catalog import Catalog, read_catalog
+from agentic_rag.knowledge_base.embedding import query_vector
 from agentic_rag.knowledge_base.filters import Allowed, allowed_chunks
 from agentic_rag.knowledge_base.fragments import FragmentCache, chunk_id, key
 from agentic_rag.knowledge_base.head import Head
@@ -38,8 +39,8 @@ from agentic_rag.knowledge_base.records import (
 )
 from agentic_rag.knowledge_base.rows import document_info
 from agentic_rag.knowledge_base.semantic import SemanticIndex
-from agentic_rag.knowledge_base.tables import open_table, reading
-from agentic_rag.models.embedder import Embedder, EmbeddingFailed
+from agentic_rag.knowledge_base.tables import open_committed, reading
+from agentic_rag.models.embedder import Embedder, EmbeddingFailed, Vectors
 from agentic_rag.text.document import Scalar
 from agentic_rag.text.words import words
 
@@ -76,14 +77,14 @@ class Snapshot:
     def documents(self) -> Mapping[int, DocumentInfo]:
         """Every document by number, in order of numbers."""
         with self._lock:
-            table = open_table(self._directory, "documents", self.head.documents)
+            table = open_committed(self._directory, self.head, "documents")
             with reading(self._directory):
                 rows = sorted(table.to_table().to_pylist(), key=lambda row: row["number"])
             return {row["number"]: document_info(row) for row in rows}
 
     @cached_property
     def _chunks(self) -> lance.LanceDataset:
-        return open_table(self._directory, "chunks", self.head.chunks)
+        return open_committed(self._directory, self.head, "chunks")
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -99,7 +100,7 @@ class Snapshot:
     def semantic_index(self) -> SemanticIndex:
         """All vectors of this version."""
         with self._lock:
-            table = open_table(self._directory, "sentences", self.head.sentences)
+            table = open_committed(self._directory, self.head, "sentences")
             keys = self._catalog.keys
             with reading(self._directory):
                 return SemanticIndex(self._fragments.vectors(table), keys)
@@ -172,7 +173,7 @@ class Snapshot:
         """
         query = _asked(query)
         top_k = self._count(top_k)
-        scores = self.semantic_index.score(self._embedder().embed_query(query))
+        scores = self.semantic_index.score(self._query_vector(query))
         keys, best = scores.best(top_k, self._allowed(where))
         least = scores.threshold(_SENTENCES_A_HIT * top_k)
         found: list[Found] = [
@@ -208,7 +209,7 @@ class Snapshot:
         """
         query = _asked(query)
         try:
-            vector = self._embedder().embed_query(query)
+            vector = self._query_vector(query)
         except (EmbeddingFailed, EmbeddingModelMismatch) as error:
             notice = f"Semantic search is not available, BM25 answered alone: {error}"
             result = self.bm25_search(query, top_k, where=where)
@@ -240,6 +241,9 @@ class Snapshot:
         ]
         related = self._is_related(by_meaning[1][0] if len(by_meaning[1]) else None)
         return SearchResult("hybrid", query, self._hits(found), tuple(query_words), related=related)
+
+    def _query_vector(self, query: str) -> Vectors:
+        return query_vector(self._embedder(), query, self.head.dimensions)
 
     # -- reading ------------------------------------------------------------------------------
 

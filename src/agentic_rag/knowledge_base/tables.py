@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,12 @@ import lance
 import pyarrow as pa
 
 from agentic_rag.knowledge_base.head import Head, read_head, write_head
-from agentic_rag.knowledge_base.records import DamagedKnowledgeBase, NoKnowledgeBase
+from agentic_rag.knowledge_base.records import (
+    DamagedKnowledgeBase,
+    KnowledgeBaseReadOnly,
+    NoKnowledgeBase,
+)
+from agentic_rag.knowledge_base.sentence_tables import other_tables, remove_old
 
 NAMES = ("documents", "chunks", "sentences")
 # Another process's merge of the same new key fails instead of doubling it.
@@ -106,6 +111,11 @@ def open_table(directory: Path, name: str, version: int | None = None) -> lance.
         ) from error
 
 
+def open_committed(directory: Path, head: Head, name: str) -> lance.LanceDataset:
+    """A table of `NAMES` at the version of a head. Raises DamagedKnowledgeBase."""
+    return open_table(directory, head.table_name(name), getattr(head, name))
+
+
 def create_tables(directory: Path, head: Head) -> Head:
     """Make empty tables with their word index and commit them; `head` gives the rest.
 
@@ -185,14 +195,26 @@ class Writer:
         self.head = head
 
     def table(self, name: str) -> lance.LanceDataset:
-        return open_table(self.directory, name)
+        """The newest version of a table: one of `NAMES`, or one of sentences by its own name."""
+        return open_table(self.directory, self.head.table_name(name))
+
+    def committed(self, name: str) -> lance.LanceDataset:
+        """The version of a table of `NAMES` that the head names."""
+        return open_committed(self.directory, self.head, name)
+
+    def sentence_tables(self) -> list[lance.LanceDataset]:
+        """The table of sentences, and those beside it that can be opened."""
+        found = [self.table("sentences")]
+        for name in other_tables(self.directory, self.head.sentences_table):
+            with suppress(DamagedKnowledgeBase):  # cut short when it was made or removed
+                found.append(self.table(name))
+        return found
 
     def _leftovers(self) -> dict[bytes, list[float]]:
         table = self.table("sentences")
         if table.version == self.head.sentences:
             return {}
-        committed = open_table(self.directory, "sentences", self.head.sentences)
-        known = {_data_file(fragment) for fragment in committed.get_fragments()}
+        known = {_data_file(fragment) for fragment in self.committed("sentences").get_fragments()}
         new = [f for f in table.get_fragments() if _data_file(f) not in known]
         if not new:
             return {}
@@ -209,9 +231,8 @@ class Writer:
         leftovers = self._leftovers()
         swept = False
         for name in NAMES:
-            committed = getattr(self.head, name)
-            if self.table(name).version != committed:
-                open_table(self.directory, name, committed).restore()  # type: ignore[no-untyped-call]
+            if self.table(name).version != getattr(self.head, name):
+                self.committed(name).restore()  # type: ignore[no-untyped-call]
                 swept = True
         if swept:
             self.commit()
@@ -219,7 +240,8 @@ class Writer:
 
     def append(self, name: str, rows: pa.Table) -> None:
         if rows.num_rows:
-            lance.write_dataset(rows, table_path(self.directory, name), mode="append")
+            path = table_path(self.directory, self.head.table_name(name))
+            lance.write_dataset(rows, path, mode="append")
 
     def put_documents(self, rows: pa.Table) -> None:
         """Insert documents, or replace those of the same number."""
@@ -248,9 +270,11 @@ class Writer:
                 f"{self.directory} was changed by a writer without the lock; nothing was "
                 "committed: run the same command again."
             )
-        versions: dict[str, Any] = {name: self.table(name).version for name in NAMES}
-        generation = self.head.generation + 1
-        self.head = replace(self.head, generation=generation, **versions, **changes)
+        head = replace(self.head, generation=self.head.generation + 1, **changes)
+        versions: dict[str, Any] = {
+            name: open_table(self.directory, head.table_name(name)).version for name in NAMES
+        }
+        self.head = replace(head, **versions)
         write_head(self.directory, self.head)
         return self.head
 
@@ -273,20 +297,23 @@ class Writer:
 
     def compact(self, *, at_least: int = _SMALL_FRAGMENTS) -> bool:
         """Join small files, in tables that have more than `at_least` of them."""
-        done = False
-        for name in NAMES:
-            table = self.table(name)
-            full = _FULL_FRAGMENT[name]
-            ragged = [f for f in table.get_fragments() if f.physical_rows < full or f.num_deletions]
-            if len(ragged) > at_least:
-                table.optimize.compact_files(target_rows_per_fragment=full)
-                done = True
-        return done
+        return any([self.compact_table(name, at_least=at_least) for name in NAMES])
+
+    def compact_table(self, name: str, *, at_least: int = _SMALL_FRAGMENTS) -> bool:
+        """Join small files of one table, if it has more than `at_least` of them."""
+        table = self.table(name)
+        full = _FULL_FRAGMENT[name.partition("-")[0]]
+        ragged = [f for f in table.get_fragments() if f.physical_rows < full or f.num_deletions]
+        if len(ragged) <= at_least:
+            return False
+        table.optimize.compact_files(target_rows_per_fragment=full)
+        return True
 
     def clean(self) -> None:
-        """Delete versions that no reader can hold any more. Only right after a commit."""
+        """Delete versions and tables that no reader can hold any more; right after a commit."""
         for name in NAMES:
             self.table(name).cleanup_old_versions(older_than=GRACE)
+        remove_old(self.directory, self.head.sentences_table, GRACE)
 
 
 def unindexed_rows(table: lance.LanceDataset) -> int:
@@ -316,11 +343,36 @@ def reading(directory: str | Path) -> Iterator[None]:
     """Turns what Lance raises for files that are lost or spoilt into DamagedKnowledgeBase."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, IndexError) as error:
         raise DamagedKnowledgeBase(
             f"The tables of {directory} cannot be read ({_short(error)}); restore the directory "
             "from a backup, or remove it and index again."
         ) from error
+
+
+# What the system says where a file cannot be written, in any of its libraries; in plain words,
+# and what to do.
+_REFUSED = {
+    "No space left on device": ("the disk is full", "make room there"),
+    "Disk quota exceeded": ("the quota is used up", "make room there"),
+    "File too large": ("a file would be larger than is allowed there", "raise that limit"),
+    "Read-only file system": ("the file system is read-only", "make it writable"),
+}
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Turns what is raised where the disk takes no more into KnowledgeBaseReadOnly."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        for sign, (why, cure) in _REFUSED.items():
+            if sign in str(error):
+                raise KnowledgeBaseReadOnly(
+                    f"{directory} cannot be written to, as {why}; {cure} and run the same command "
+                    "again, which goes on with what is kept."
+                ) from error
+        raise
 
 
 def _short(error: Exception) -> str:
