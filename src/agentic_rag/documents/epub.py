@@ -260,7 +260,7 @@ def _inside(folder: str, href: str) -> str:
 def _metadata(package: Element) -> tuple[str, dict[str, Scalar]]:
     about = child(package, "metadata")
     values: dict[str, list[str]] = {}
-    for element in () if about is None else about.iter():
+    for element in () if about is None else about.iter("*"):
         text = one_line("".join(element.itertext()))
         if text:
             values.setdefault(local(element), []).append(text)
