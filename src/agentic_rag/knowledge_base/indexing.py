@@ -273,7 +273,8 @@ class Indexing:
         missing = 0
         spilled = False
         done = 0
-        for part in slices(sentences, self._settings.embedding.batch_size):
+        batch_size, at_once = self._settings.embedding.batch_size, self._vectors.batches_at_once
+        for part in slices(sentences, batch_size, at_once):
             done += len(part)
             try:
                 vectors, present = self._vectors.vectors(part)

@@ -169,11 +169,12 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class SentenceWithoutVector:
-    """A sentence that the embedder could not embed; `text` is its beginning."""
+    """A sentence that the embedder could not embed, and why; `text` is its beginning."""
 
     chunk_id: str
     uri: str
     text: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ text, and only what the new table lacks is embedded, also when documents have ch
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -45,6 +46,7 @@ from agentic_rag.knowledge_base.tables import (
     table_path,
 )
 from agentic_rag.models.embedder import Embedder, EmbeddingFailed, Vectors
+from agentic_rag.models.embedders.watched import EmbeddingStopped, Watch
 
 _CHUNKS = 256  # looked at together
 _WAITING = 64_000_000  # bytes of vectors kept in memory before they are written
@@ -85,6 +87,7 @@ class Reembedding:
         self._on_progress = on_progress
         self._stop = stop
         self._waiting: list[pa.Table] = []
+        self._done = self._total = 0  # sentences
         self._written = time.monotonic()
 
     def run(self, *, force: bool) -> ReembedReport:
@@ -102,12 +105,14 @@ class Reembedding:
             table = self._new_table()
         with reading(self._writer.directory):
             old = _stored(self._writer.committed("sentences"))
-        vectors = VectorSource(self._embedder, self._writer.table(table))
-        self._fill(table, old, vectors)
+        watch = Watch(self._stop, lambda waiting: self._progress(waiting=waiting))
+        vectors = VectorSource(self._embedder, self._writer.table(table), watch=watch)
+        with suppress(EmbeddingStopped):
+            self._fill(table, old, vectors)
         if self._stop.is_set():
             lost: tuple[SentenceWithoutVector, ...] = ()
         else:
-            lost = self._settle(table, old)
+            lost = self._settle(table, old, vectors.failed)
             self._switch(table)
         return ReembedReport(
             before,
@@ -144,34 +149,37 @@ class Reembedding:
         if table.count_rows("vector IS NULL"):  # they are tried again, once a run
             table.delete("vector IS NULL")
         there = _stored(self._writer.table(name))
-        total = sum(len(batch) for batch in self._missing(old, there))
-        done = 0
-        self._progress(done, total)
+        self._total = sum(len(batch) for batch in self._missing(old, there))
+        self._progress()
+        batch_size, at_once = self._settings.embedding.batch_size, source.batches_at_once
         try:
             for batch in self._missing(old, there):
-                documents = iter([document for document, _ in batch])
-                drafts = [draft for _, draft in batch]
-                for part in slices(drafts, self._settings.embedding.batch_size):
+                owners = {id(draft): document for document, draft in batch}
+                for part in slices([draft for _, draft in batch], batch_size, at_once):
                     if self._stop.is_set():
                         return
-                    vectors, present = source.vectors(part)
-                    self._take([next(documents) for _ in part], part, vectors, present)
+                    try:
+                        vectors, present = source.vectors(part)
+                    except Exception:  # what was embedded of this part is kept too
+                        self._take(owners, *source.at_hand(part))
+                        raise
+                    self._take(owners, part, vectors, present)
                     if self._is_due():
                         self._write(name, source)
-                    done += len(part)
-                    self._progress(done, total)
+                    self._done += len(part)
+                    self._progress()
         finally:
             self._write(name, source)
 
     def _take(
         self,
-        documents: Sequence[int],
+        owners: Mapping[int, int],
         drafts: Sequence[SentenceDraft],
         vectors: Vectors,
         present: Sequence[bool],
     ) -> None:
         at = 0
-        for document, group in groupby(documents):
+        for document, group in groupby(drafts, lambda draft: owners[id(draft)]):
             end = at + len(list(group))
             rows = sentence_rows(document, drafts[at:end], vectors[at:end], present[at:end])
             self._waiting.append(rows)
@@ -223,7 +231,9 @@ class Reembedding:
         for batch, places in self._compared(old, new):
             yield [one for one, place in zip(batch, places, strict=True) if place is None]
 
-    def _settle(self, name: str, old: _Stored) -> tuple[SentenceWithoutVector, ...]:
+    def _settle(
+        self, name: str, old: _Stored, why: Mapping[bytes, str]
+    ) -> tuple[SentenceWithoutVector, ...]:
         """Leave in the new table one row a sentence and no other; name those without vector."""
         table = self._writer.table(name)
         new = _stored(table)
@@ -251,9 +261,11 @@ class Reembedding:
                 f"The new table of sentences in {self._writer.directory} is not whole, so nothing "
                 "was changed; run 'arag compact' and then 'arag reembed' again."
             )
-        return self._named(lost)
+        return self._named(lost, why)
 
-    def _named(self, lost: Sequence[Wanted]) -> tuple[SentenceWithoutVector, ...]:
+    def _named(
+        self, lost: Sequence[Wanted], why: Mapping[bytes, str]
+    ) -> tuple[SentenceWithoutVector, ...]:
         if not lost:
             return ()
         columns = ["number", "uri"]
@@ -261,7 +273,10 @@ class Reembedding:
         uris = {row["number"]: row["uri"] for row in rows}
         return tuple(
             SentenceWithoutVector(
-                chunk_id(key(document, draft.chunk)), uris[document], draft.text[:_SHOWN]
+                chunk_id(key(document, draft.chunk)),
+                uris[document],
+                draft.text[:_SHOWN],
+                why.get(draft.hash, ""),
             )
             for document, draft in lost
         )
@@ -303,8 +318,10 @@ class Reembedding:
         if changed:
             self._writer.put_documents(pa.Table.from_pylist(changed, schema=DOCUMENTS))
 
-    def _progress(self, done: int, total: int) -> None:
-        self._on_progress(Progress("embed", done, total, "sentences", exact=True))
+    def _progress(self, waiting: str = "") -> None:
+        self._on_progress(
+            Progress("embed", self._done, self._total, "sentences", waiting, exact=True)
+        )
 
 
 def _stored(table: lance.LanceDataset) -> _Stored:

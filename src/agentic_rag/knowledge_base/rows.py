@@ -159,12 +159,15 @@ def _to_embed(
     return SentenceDraft(chunk, index, text, digest)
 
 
-def slices(sentences: Iterable[SentenceDraft], batch_size: int) -> Iterator[list[SentenceDraft]]:
-    """Sentences by so many as are embedded between two looks at the clock and at a wish to stop."""
+def slices(
+    sentences: Iterable[SentenceDraft], batch_size: int, at_once: int
+) -> Iterator[list[SentenceDraft]]:
+    """Sentences by so many as are embedded between two looks at the clock and at a wish to stop;
+    `at_once` is how many batches the embedder takes together."""
     part: list[SentenceDraft] = []
     characters = 0
     for sentence in sentences:
-        if part and (len(part) >= batch_size or characters >= _SLICE):
+        if part and (len(part) >= at_once * batch_size or characters >= at_once * _SLICE):
             yield part
             part, characters = [], 0
         part.append(sentence)
