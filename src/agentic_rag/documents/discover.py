@@ -214,7 +214,10 @@ class _Search:
         if files is None:
             yield _source(path, folders, status, explicit)
             return
-        archive = _Folder(path, (*folders, Path(path).name), ())
+        name = Path(path).name
+        if not explicit and self._is_excluded(_Folder(path, folders, ()), name, is_folder=True):
+            return
+        archive = _Folder(path, (*folders, name), ())
         kept = [file for file in files if self._is_wanted(archive, file, inside)]
         locked = [file.path for file in kept if file.member.encrypted]
         if locked:
