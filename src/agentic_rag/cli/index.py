@@ -103,6 +103,7 @@ def index(
     from agentic_rag.cli.progress import shown
     from agentic_rag.documents import find_sources
     from agentic_rag.knowledge_base import KnowledgeBase, KnowledgeBaseBusy, NoKnowledgeBase
+    from agentic_rag.knowledge_base.embedding import IndexingEnded
 
     def work(stop: threading.Event, on_progress: "Report") -> "IndexReport":
         try:
@@ -143,6 +144,12 @@ def index(
                 raise
             streams.say("Stopped while waiting; nothing was done.")
             raise typer.Exit(exit_codes.INTERRUPTED) from None
+        except IndexingEnded as error:
+            if as_json:
+                streams.out_json(report_json(error.report))
+            else:
+                show_report(error.report, quiet=quiet)
+            raise
     if as_json:
         streams.out_json(report_json(report))
     else:

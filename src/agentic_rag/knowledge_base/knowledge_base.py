@@ -46,7 +46,7 @@ from agentic_rag.knowledge_base.tables import (
     unindexed_rows,
     writing,
 )
-from agentic_rag.models.embedder import Embedder, resolve_embedder
+from agentic_rag.models.embedder import Embedder, EmbeddingFailed, resolve_embedder
 from agentic_rag.text.document import Scalar
 
 Paths = Sequence[str | Path | Source] | str | Path | Source
@@ -360,7 +360,10 @@ class KnowledgeBase:
         sentences = writer.committed("sentences").count_rows()
         if off_topic.is_due(sentences, writer.head.off_topic_sentences):
             index = self.snapshot().semantic_index
-            score = off_topic.off_topic_score(index, embedder)
+            try:
+                score = off_topic.off_topic_score(index, embedder)
+            except EmbeddingFailed:
+                return  # every document is in; the next run measures
             writer.commit(off_topic_score=score, off_topic_sentences=sentences)
 
     @contextmanager

@@ -58,16 +58,16 @@ class RemoteEmbedder:
         self._endpoint = endpoint
         self._prompts = prompts
         self._settings = settings
-        self._dimensions: int | None = None
+        self.known_dimensions: int | None = None
         self._calls = self._calls_of(settings.patience)
 
     @property
     def dimensions(self) -> int:
         """Length of a vector; the first time one text is embedded to learn it, with no more
         patience than for a query. Raises EmbedderUnavailable."""
-        if self._dimensions is None:
+        if self.known_dimensions is None:
             return self._learnt(self._calls_of(self._settings.query_timeout), Watch())
-        return self._dimensions
+        return self.known_dimensions
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Vectors of texts to be found, as in `Embedder`; a row of NaN for one without."""
@@ -120,22 +120,22 @@ class RemoteEmbedder:
                 f"The embedder {self._endpoint.title} gives {width} dimensions though {asked} are "
                 "asked for, so it cannot shorten its vectors; remove embedding.dimensions."
             )
-        self._dimensions = width
+        self.known_dimensions = width
         return width
 
     def _expect(self, dimensions: int, watch: Watch) -> None:
-        if self._dimensions is None:
+        if self.known_dimensions is None:
             self._learnt(self._calls, watch)
-        if self._dimensions != dimensions:
+        if self.known_dimensions != dimensions:
             raise WrongWidth(
-                f"The embedder {self._endpoint.title} gives vectors of {self._dimensions} "
+                f"The embedder {self._endpoint.title} gives vectors of {self.known_dimensions} "
                 f"dimensions, not of {dimensions}; set embedding.model back."
             )
 
     def _bulk(self, texts: Sequence[str], kind: Kind, outcome: Outcome, watch: Watch) -> None:
-        assert self._dimensions is not None
+        assert self.known_dimensions is not None
         cleaned = [_as_utf8(text) for text in texts]
-        work = self._calls.embed(cleaned, kind, self._dimensions, outcome)
+        work = self._calls.embed(cleaned, kind, self.known_dimensions, outcome)
         _told(self._calls, watch, work)
 
     async def _query(self, text: str, limit: float) -> Vectors:

@@ -42,6 +42,7 @@ class SentenceTransformersEmbedder:
             f"sentence-transformers:{shown}", settings.passage_prompt or "", settings.dimensions
         )
         self._known = known_prompts(path.resolve().name if self._folder else model)
+        self.known_dimensions: int | None = None
         self._model: Any = None
         self._prompts = Prompts()
         self._lock = threading.Lock()  # one text at a time through one model
@@ -49,11 +50,11 @@ class SentenceTransformersEmbedder:
     @property
     def dimensions(self) -> int:
         """Length of a vector; loads the model. Raises EmbedderUnavailable."""
-        with self._lock:
-            model = self._loaded()
-        own = int(model.get_sentence_embedding_dimension())
-        asked = self._settings.dimensions
-        return own if asked is None else asked
+        if self.known_dimensions is None:
+            with self._lock:
+                self._loaded()
+        assert self.known_dimensions is not None
+        return self.known_dimensions
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """As in `Embedder`."""
@@ -98,14 +99,14 @@ class SentenceTransformersEmbedder:
                     "sentence-transformers model, or one on the Hugging Face Hub that this machine "
                     "can reach."
                 ) from None
-            self._check_width(model)
+            self.known_dimensions = self._width(model)
             self._prompts = chosen(_shipped(model.prompts, self._known), self._settings)
             # A default prompt would be put before everything, also where none is wanted.
             model.default_prompt_name = None
             self._model = model
         return self._model
 
-    def _check_width(self, model: Any) -> None:
+    def _width(self, model: Any) -> int:
         asked = self._settings.dimensions
         own = int(model.get_sentence_embedding_dimension())
         if asked is not None and own < asked:
@@ -113,6 +114,7 @@ class SentenceTransformersEmbedder:
                 f"The model '{self._source}' has {own} dimensions and {asked} are asked for; lower "
                 "or remove embedding.dimensions."
             )
+        return own if asked is None else asked
 
 
 def _shipped(prompts: dict[str, str], known: Prompts) -> Prompts:

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag.models.embedder import EmbeddingFailed, Vectors
+from agentic_rag.models.embedder import Embedder, EmbeddingFailed, Vectors
 
 Raw = NDArray[np.float64] | None  # a vector as it came, None for one that did not
 
@@ -61,6 +61,23 @@ class WatchedEmbedder(Protocol):
         Raises WrongWidth where the vectors of the model do not have `dimensions`,
         EmbedderUnavailable, and EmbeddingStopped.
         """
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of questions, a row of NaN for one without. Raises EmbedderUnavailable."""
+
+
+@runtime_checkable
+class LazyEmbedder(Protocol):
+    """An embedder that learns its width by being used; None until then."""
+
+    known_dimensions: int | None
+
+
+def known_width(embedder: Embedder) -> int | None:
+    """Length of an embedder's vectors, if it can be told without using it."""
+    if isinstance(embedder, LazyEmbedder):
+        return embedder.known_dimensions
+    return embedder.dimensions
 
 
 def usable(raw: Raw, dimensions: int | None) -> tuple[Vectors | None, str]:
