@@ -24,7 +24,7 @@ from agentic_rag.models.local_embedding.weights import (
 )
 
 _PREFIX = "passage: "  # the model was trained so (arXiv 2402.05672)
-_BATCH_TOKENS = 512  # more at once falls out of the processor's cache, fewer leave it idle
+_BATCH_TOKENS = 256  # with padding; more falls out of the cache and is shared out less evenly
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Int8Encoder:
         positions = weights.floats("emb.pos").reshape(weights.longest, weights.width)
         self._positions = positions + weights.floats("emb.type")[: weights.width]
         options = SessionOptions()
+        options.log_severity_level = 3  # errors; what it says besides concerns its authors
         # A batch is one thread's work, and the batches are shared out: that wastes less time than
         # two threads in one small product.
         options.intra_op_num_threads = 1
