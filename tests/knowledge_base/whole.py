@@ -10,6 +10,8 @@ from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.knowledge_base.head import read_head
 from tests.knowledge_base.embedders import HashEmbedder
 
+# The embedder that the action "reembed" of writing.py changes to.
+OTHER = HashEmbedder(24, "other")
 # What the action "remove" of writing.py removes.
 REMOVED = ("doc0001.txt", "doc0002.txt")
 

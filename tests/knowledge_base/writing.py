@@ -9,19 +9,35 @@ Prints "steps N" at the end, so that a test knows how many there are.
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_rag.knowledge_base import creation, head, tables
-from tests.knowledge_base.whole import REMOVED, opened
+from agentic_rag.knowledge_base import KnowledgeBase, creation, head, tables
+from agentic_rag.models.embedder import Vectors
+from tests.knowledge_base.embedders import HashEmbedder
+from tests.knowledge_base.whole import OTHER, REMOVED, opened
+
+
+class Telling(HashEmbedder):
+    """Another embedder, which writes down what it is given."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(OTHER.dimensions, OTHER.name)
+        self._file = file
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        with self._file.open("a", encoding="utf-8") as file:
+            file.writelines(f"{text}\n" for text in texts)
+        return super().embed_passages(texts)
+
 
 _steps = 0
 _before: object = None
 
 
 def _on_disk(directory: Path) -> object:
-    tables_there = [name for name in tables.NAMES if (directory / f"{name}.lance").exists()]
+    tables_there = sorted(path.stem for path in directory.glob("*.lance"))
     head_file = directory / "head.json"
     return (
         [tables.open_table(directory, name).latest_version for name in tables_there],
@@ -46,7 +62,8 @@ def _counted(function: Callable[..., Any], directory: Path, deadly: int) -> Call
 
 def main(action: str, directory: Path, docs: Path, deadly: int) -> None:
     writer = tables.Writer
-    for name in ("append", "put_documents", "index_words", "compact", "clean", "sweep"):
+    names = ("append", "put_documents", "index_words", "compact", "clean", "sweep")
+    for name in (*names, "compact_table"):
         setattr(writer, name, _counted(getattr(writer, name), directory, deadly))
     tables.write_head = _counted(head.write_head, directory, deadly)
     delete = writer.delete_rows
@@ -58,11 +75,16 @@ def main(action: str, directory: Path, docs: Path, deadly: int) -> None:
 
     writer.delete_rows = delete_one_by_one  # type: ignore[method-assign,assignment]
     creation.create_tables = _counted(tables.create_tables, directory, deadly)
-    kb = opened(directory, batch_mb=0.5, batch_seconds=0.3)
+    # Vectors of another embedder are written as they come, so that each is kept at every step.
+    seconds = 1e-9 if action == "reembed" else 0.3
+    kb = opened(directory, batch_mb=0.5, batch_seconds=seconds)
     if action == "add":
         kb.add(docs, sync=True)
     elif action == "remove":
         kb.remove(REMOVED)
+    elif action == "reembed":
+        told = Telling(directory.with_suffix(".texts"))
+        KnowledgeBase.open(directory, settings=kb.settings, embedder=told).reembed()
     else:
         kb.compact()
     print("steps", _steps)

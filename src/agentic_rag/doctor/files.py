@@ -3,7 +3,7 @@ the word index, and the arrays derived from the sentences table.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from agentic_rag.knowledge_base.fragments import Derived, derived_files, keys_of
 from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer
 from agentic_rag.knowledge_base.records import DamagedKnowledgeBase
+from agentic_rag.knowledge_base.sentence_tables import old_tables, unfinished_tables
 from agentic_rag.knowledge_base.tables import GRACE, NAMES, open_table, reading, unindexed_rows
 
 
@@ -35,6 +36,28 @@ def check_versions(directory: Path) -> Iterator[Finding]:
             "tables_past_head",
             f"An interrupted writer left work behind in {', '.join(past)}; no search sees it.",
             "`arag index PATH` goes on with it; `arag compact` puts it aside.",
+        )
+
+
+def check_sentence_tables(directory: Path, serving: str) -> Iterator[Finding]:
+    """Tables of sentences that an interrupted change of the embedding model left, where nobody is
+    writing now, and such as no reader can hold any more."""
+    if writer(directory):
+        return
+    for one in unfinished_tables(directory, serving):
+        yield Finding(
+            "unfinished_reembedding",
+            f"A change to the embedding model '{one.embedding_model}' was interrupted after "
+            f"{one.sentences:,} sentences; searches are as before it.",
+            "`arag reembed`, with embedding.model set to that one, goes on with it; `arag compact` "
+            "drops it when embedding.model is another.",
+        )
+    old = old_tables(directory, serving, GRACE)
+    if old:
+        yield Finding(
+            "sentence_tables_left",
+            f"{', '.join(old)}: of no use any more.",
+            "`arag compact` deletes what is left over.",
         )
 
 
@@ -71,8 +94,11 @@ def word_index_state(chunks: lance.LanceDataset) -> Literal["usable", "missing",
     return "usable"
 
 
-def check_derived(directory: Path, sentences: lance.LanceDataset) -> Iterator[Finding]:
-    """Derived files that do not say what their table says, or belong to no fragment any more."""
+def check_derived(
+    directory: Path, sentences: lance.LanceDataset, kept: Sequence[lance.LanceDataset]
+) -> Iterator[Finding]:
+    """Derived files that do not say what their table says, or belong to no fragment of it and of
+    the tables that are `kept` beside it."""
     wrong = wrong_derived_files(directory, sentences)
     if wrong:
         yield Finding(
@@ -82,7 +108,7 @@ def check_derived(directory: Path, sentences: lance.LanceDataset) -> Iterator[Fi
             "`arag doctor --fix` deletes them; the next search makes them anew.",
             files=tuple(str(path) for path in wrong),
         )
-    stems = {stem_of(fragment) for fragment in sentences.get_fragments()}
+    stems = {stem_of(fragment) for table in kept for fragment in table.get_fragments()}
     oldest = time.time() - GRACE.total_seconds()
     stray = [
         path

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from agentic_rag.doctor.files import (
     check_derived,
+    check_sentence_tables,
     check_versions,
     check_word_index,
     word_index_state,
@@ -29,6 +30,7 @@ from agentic_rag.knowledge_base.tables import (
     has_rows,
     open_committed,
     reading,
+    sentence_tables,
     unindexed_rows,
 )
 
@@ -58,7 +60,10 @@ def check_knowledge_base(directory: Path) -> list[Finding]:
         rows_and_vectors,
         lambda: check_word_index(chunks),
         lambda: check_versions(directory),
-        lambda: check_derived(directory, sentences),
+        lambda: check_sentence_tables(directory, head.sentences_table),
+        lambda: check_derived(
+            directory, sentences, sentence_tables(directory, head.sentences_table)
+        ),
     )
     found: list[Finding] = []
     unreadable: list[Finding] = []

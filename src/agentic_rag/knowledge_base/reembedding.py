@@ -109,20 +109,20 @@ class Reembedding:
         vectors = VectorSource(self._embedder, self._writer.table(table), watch=watch)
         with suppress(EmbeddingStopped):
             self._fill(table, old, vectors)
-        if self._stop.is_set():
-            lost: tuple[SentenceWithoutVector, ...] = ()
-        else:
+        stopped = self._stop.is_set()
+        lost: tuple[SentenceWithoutVector, ...] = ()
+        if not stopped:
             lost = self._settle(table, old, vectors.failed)
             self._switch(table)
         return ReembedReport(
             before,
             wanted,
             dimensions,
-            changed=not self._stop.is_set(),
+            changed=not stopped,
             sentences=len(old.keys),
             embedded=vectors.embedded,
             without_vector=lost,
-            stopped=self._stop.is_set(),
+            stopped=stopped,
             seconds=time.monotonic() - began,
         )
 

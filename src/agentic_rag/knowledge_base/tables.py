@@ -116,6 +116,15 @@ def open_committed(directory: Path, head: Head, name: str) -> lance.LanceDataset
     return open_table(directory, head.table_name(name), getattr(head, name))
 
 
+def sentence_tables(directory: Path, serving: str) -> list[lance.LanceDataset]:
+    """The table of sentences that serves, and those beside it that can be opened."""
+    found = [open_table(directory, serving)]
+    for name in other_tables(directory, serving):
+        with suppress(DamagedKnowledgeBase):  # cut short when it was made or removed
+            found.append(open_table(directory, name))
+    return found
+
+
 def create_tables(directory: Path, head: Head) -> Head:
     """Make empty tables with their word index and commit them; `head` gives the rest.
 
@@ -204,11 +213,7 @@ class Writer:
 
     def sentence_tables(self) -> list[lance.LanceDataset]:
         """The table of sentences, and those beside it that can be opened."""
-        found = [self.table("sentences")]
-        for name in other_tables(self.directory, self.head.sentences_table):
-            with suppress(DamagedKnowledgeBase):  # cut short when it was made or removed
-                found.append(self.table(name))
-        return found
+        return sentence_tables(self.directory, self.head.sentences_table)
 
     def _leftovers(self) -> dict[bytes, list[float]]:
         table = self.table("sentences")
