@@ -78,8 +78,10 @@ class Lines:
 
     def finish(self) -> tuple[str, tuple[Heading, ...], tuple[Table, ...]]:
         """The text, its headings and its tables."""
-        text = "".join(self._parts) + ("\n" if self._parts else "")
-        return text, tuple(self._headings), tuple(self._tables)
+        text = "".join(self._parts)
+        # The empty line after a table belongs to its last row: by itself it would be a sentence.
+        tables = (Table(t.start, t.body, min(t.end + 2, len(text))) for t in self._tables)
+        return text, tuple(self._headings), tuple(tables)
 
     def _append(self, text: str, tight: bool = False) -> int:
         gap = ("\n" if tight else "\n\n") if self._length else ""

@@ -22,6 +22,8 @@ _NO_TITLE = re.compile(
     r"|.*\.(?:docx?|dotx?|docm|pptx?|potx?|xlsx?|xltx?|xlsm|tmp|rtf|wps|odt))\Z",
     re.IGNORECASE,
 )
+# Ten thousand pages of Word are some 100 MB.
+_MOST_TREE_BYTES = 150_000_000
 _WORD_TITLE = re.compile(r"Microsoft (?:Office )?(?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
 
 
@@ -49,9 +51,14 @@ class Package:
         member = self.archive.find(name) if name else None
         return read_member(self.archive, member) if member else None
 
+    def _tree_of(self, name: str) -> bytes | None:
+        """A part that becomes a tree in memory, some ten times its size."""
+        member = self.archive.find(name) if name else None
+        return read_member(self.archive, member, _MOST_TREE_BYTES) if member else None
+
     def xml(self, name: str) -> Element | None:
         """A part's root element, or None where there is no such part."""
-        data = self.bytes_of(name)
+        data = self._tree_of(name)
         if data is None:
             return None
         root, whole = parse_xml(self.uri, data)

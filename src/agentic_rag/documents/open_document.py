@@ -33,8 +33,9 @@ _GROUPS = ("table-row-group", "table-rows", "table-header-rows")
 _CELLS = ("table-cell", "covered-table-cell")
 # Rows and columns past the last value are repeated to the end of the sheet; of values, no more
 # than this, which nobody fills in by hand.
-_MOST_REPEATED_ROWS = 10_000
+_MOST_REPEATED_ROWS = 1_000
 _MOST_REPEATED_COLUMNS = 1_024
+_MOST_COPIES = 1_000_000  # of cells in a sheet
 
 
 def parse_open_document(uri: str, data: bytes, media_type: str) -> Document:
@@ -153,13 +154,15 @@ def _slide(page: Element, styles: OpenStyles) -> tuple[str, list[Block]]:
 def _sheets(content: Element, styles: OpenStyles) -> Iterator[Sheet]:
     for table in children(content, "table"):
         sheet = Sheet(attribute(table, "name"), styles.is_hidden(attribute(table, "style-name")))
-        number = 0
+        number = copies = 0
         for row in _rows(table):
             cells = _cells(row, number, sheet, styles)
             times = _repeated(row, "number-rows-repeated")
             if cells:
-                for copy in range(min(times, _MOST_REPEATED_ROWS)):
+                most = min(times, _MOST_REPEATED_ROWS) if copies < _MOST_COPIES else 1
+                for copy in range(most):
                     sheet.rows[number + copy] = cells
+                copies += most * len(cells)
             number += times
         shapes = child(table, "shapes")
         if shapes is not None:

@@ -6,6 +6,7 @@ one value in the last corner of a sheet costs nothing.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,8 +14,10 @@ from itertools import pairwise
 from agentic_rag.documents.delimited import row_line
 from agentic_rag.documents.lines import Lines, row_of_cells, shown_line
 
-# The value of a merged cell is shown in each row it covers, but not for ever.
+# The value of a merged cell is shown in each row it covers, but no text without end.
 _MOST_MERGES_AT_ONCE = 1_000
+_LONGEST_FILL = 200
+_MOST_FILLED = 20_000_000  # characters in a sheet
 _MOST_HEADING_ROWS = 4
 _LONGEST_NAME = 120
 _VALUE = re.compile(
@@ -72,6 +75,7 @@ class _Merges:
         for merge in merges:
             self._by_top.setdefault(merge.top, []).append(merge)
         self._open: list[tuple[Merge, str]] = []
+        self._filled = 0
 
     def beginning_in(self, row: int) -> Sequence[Merge]:
         """The merged cells whose first row this is."""
@@ -85,13 +89,14 @@ class _Merges:
             return cells
         self._open = [(merge, text) for merge, text in self._open if merge.bottom >= row]
         filled = {merge.left: text for merge, text in self._open} | dict(cells)
+        self._filled += sum(len(text) for _, text in self._open)
+        if self._filled > _MOST_FILLED:
+            return cells
         for merge in begin:
-            if (
-                merge.bottom > row
-                and merge.left in cells
-                and (len(self._open) < _MOST_MERGES_AT_ONCE)
-            ):
-                self._open.append((merge, cells[merge.left]))
+            text = cells.get(merge.left, "")
+            if merge.bottom > row and text and len(text) <= _LONGEST_FILL:
+                self._open.append((merge, text))
+        del self._open[_MOST_MERGES_AT_ONCE:]
         return filled
 
 
@@ -125,7 +130,7 @@ def _write_block(
     if not table:
         return
     count = _heading_rows(table, rows, merges)
-    names = _names(table[:count], rows, merges)
+    names = _names(table[:count], rows, merges, sorted({c for n in table for c in rows[n]}))
     for number in table[:count]:
         merges.fill(number, rows[number])
     body = [merges.fill(number, rows[number]) for number in table[count:]]
@@ -188,16 +193,22 @@ def _are_years(cells: Mapping[int, str]) -> bool:
 
 
 def _names(
-    heading: Sequence[int], rows: Mapping[int, Mapping[int, str]], merges: _Merges
+    heading: Sequence[int],
+    rows: Mapping[int, Mapping[int, str]],
+    merges: _Merges,
+    columns: Sequence[int],
 ) -> dict[int, str]:
-    """The name of each column: its headings from above to below, a merged one over each column it
-    covers."""
+    """The name of each of the `columns` (sorted): its headings from above to below, a merged one
+    over each column it covers."""
     parts: dict[int, list[str]] = {}
     for number in heading:
         cells = dict(rows[number])
-        for merge in merges.beginning_in(number):
+        for merge in merges.beginning_in(number)[:_MOST_MERGES_AT_ONCE]:
             if merge.left in cells:
-                for column in range(merge.left, min(merge.right, merge.left + 16_384) + 1):
+                covered = slice(
+                    bisect_left(columns, merge.left), bisect_left(columns, merge.right + 1)
+                )
+                for column in columns[covered]:
                     cells.setdefault(column, cells[merge.left])
         for column, text in cells.items():
             if (line := shown_line(text)) and line not in parts.setdefault(column, []):

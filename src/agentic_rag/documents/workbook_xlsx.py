@@ -12,6 +12,8 @@ from functools import cache
 
 from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.drawings import body_text, chart_titles
+from agentic_rag.documents.errors import UnreadableDocument
+from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.number_format import BUILT_IN, shown_number
 from agentic_rag.documents.office_package import Package, relation_id
 from agentic_rag.documents.safe_xml import (
@@ -26,6 +28,9 @@ from agentic_rag.documents.safe_xml import (
 from agentic_rag.documents.sheet import Merge, Sheet
 
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?(\d{1,7})")
+# A text that is stored once may be shown in a million cells. Ten million short ones pass.
+_MOST_SIZE = 500_000_000
+_CELL_SIZE = 30
 _LAST_COLUMN = 16_383
 _LAST_ROW = 1_048_575
 
@@ -33,10 +38,11 @@ _LAST_ROW = 1_048_575
 @dataclass(slots=True)
 class Workbook:
     """The sheets of a file, how many cells hold a formula that no program has calculated, and
-    sentences for a person."""
+    how much is shown: characters, and something for each cell."""
 
     sheets: list[Sheet]
     uncalculated: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,12 @@ def _read_cells(uri: str, data: bytes, shared: _Shared, sheet: Sheet, workbook: 
             workbook.uncalculated += not calculated
             if text:
                 cells[column] = text
+                workbook.size += len(text) + _CELL_SIZE
+        if workbook.size > _MOST_SIZE:
+            raise UnreadableDocument(
+                f"'{file_name(uri)}' shows more text than is read of one file; "
+                "save each of its sheets as a file of its own"
+            )
         if cells:
             sheet.rows.setdefault(number, {}).update(cells)
 

@@ -107,7 +107,7 @@ def _opened(uri: str, source: Path | io.BytesIO, size: int) -> Archive:
         file = ZipFile(source)
     except (BadZipFile, struct.error, ValueError, NotImplementedError, EOFError) as error:
         raise damaged(uri) from error
-    infos = [info for info in file.infolist() if not info.is_dir()]
+    infos = [info for info in file.infolist() if not info.filename.endswith("/")]
     total = sum(info.file_size for info in infos)
     if len(infos) > MOST_MEMBERS:
         file.close()
