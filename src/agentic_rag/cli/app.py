@@ -18,6 +18,7 @@ from agentic_rag.cli import (
     index,
     leave,
     models,
+    reembed,
     search,
     streams,
     trace,
@@ -117,5 +118,6 @@ app.command()(documents.show)
 app.command()(documents.remove)
 app.command()(upkeep.status)
 app.command()(upkeep.compact)
+app.command()(reembed.reembed)
 app.command()(doctor.doctor)
 app.add_typer(models.app, name="models")

@@ -17,12 +17,12 @@ MEANINGS = {
         "command line and is of a kind that is not supported. Files of unknown kinds that are "
         "only met inside a folder do not count. `arag ask`, `arag chat`: the model failed, and the "
         "best passages stand in for its answer, or the file of `--trace` could not be written. "
-        "`arag doctor`: something was found."
+        "`arag doctor`: something was found. `arag reembed`: some sentence could not be embedded."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
     INTERRUPTED: (
-        "Ctrl-C. `arag index` has kept what it had committed; run it again to go on. `arag ask` "
-        "has printed what was found."
+        "Ctrl-C. `arag index` and `arag reembed` have kept what they had done; run the same again "
+        "to go on. `arag ask` has printed what was found."
     ),
     BROKEN_PIPE: "The program that read the output stopped reading, as in `arag list | head -1`.",
 }
