@@ -118,12 +118,12 @@ def remove(
 ) -> None:
     """Take documents out of the knowledge base; the files stay where they are.
 
-    On a terminal it asks first.
+    An archive stands for all files in it. On a terminal it asks first.
 
     Example: `arag remove 12 old/handbook.pdf --yes`
     """
     store = open_existing(ctx, kb)
-    found = {info.number: info for info in map(store.document, documents)}
+    found = {info.number: info for name in documents for info in store.select(name)}
     if not yes and sys.stdin.isatty():
         for info in found.values():
             streams.say(f"{info.number}  {info.uri}  ({streams.counted(info.chunks, 'chunk')})")

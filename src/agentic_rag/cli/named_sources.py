@@ -80,6 +80,8 @@ def check_files(wanted: "Sequence[Path | Source]", indexed: "Sequence[DocumentIn
 
 def _problem(path: Path) -> str:
     """Why `path` cannot be read; empty if it can."""
+    from agentic_rag.documents.archives import archive_above
+
     try:
         if path.is_dir():
             os.scandir(path).close()
@@ -87,6 +89,9 @@ def _problem(path: Path) -> str:
             path.open("rb").close()
         else:
             path.stat()
+    except NotADirectoryError as error:
+        into = archive_above(os.path.abspath(path))  # noqa: PTH100
+        return "" if into else (error.strerror or str(error)).lower()
     except FileNotFoundError:
         return "there is no such file or folder"
     except OSError as error:

@@ -23,6 +23,7 @@ from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import DamagedKnowledgeBase, KnowledgeBase
 from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer_lock
+from agentic_rag.knowledge_base.scanning import is_gone
 from agentic_rag.knowledge_base.tables import (
     DOCUMENTS,
     NAMES,
@@ -153,7 +154,7 @@ def repair(
 
 
 def _gone(known: Mapping[int, Any], damaged: set[int]) -> list[Any]:
-    return [known[n] for n in sorted(damaged) if not Path(known[n]["uri"]).is_file()]
+    return [known[n] for n in sorted(damaged) if is_gone(Path(known[n]["uri"]))]
 
 
 def _to_index_again(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ from agentic_rag.knowledge_base.rows import (
     sentences_to_embed,
     slices,
 )
-from agentic_rag.knowledge_base.scanning import KnowledgeBases, is_gone
+from agentic_rag.knowledge_base.scanning import KnowledgeBases, gone_uris
 from agentic_rag.knowledge_base.tables import Writer
 from agentic_rag.models.embedder import Embedder
 from agentic_rag.models.embedders.watched import EmbedderUnavailable, EmbeddingStopped, Watch
@@ -118,7 +117,7 @@ class Indexing:
             raise IndexingEnded(str(error), self._made_report(began)) from error
         if not self._stopped():
             self._progress("parse", len(sources), len(sources), "documents")
-        gone = self._gone(paths, sources)
+        gone = gone_uris(self._known, paths, sources)
         if self._wishes.sync and not self._stopped():
             self._remove(gone)
             gone = []
@@ -177,19 +176,6 @@ class Indexing:
             return  # what was indexed there is removed, and told so
         kind: Kind = "unsupported" if found.skipped else "failed"
         self._tell(kind, found.uri, reason=found.reason, explicit=not found.skipped)
-
-    def _gone(self, paths: Sequence[Path | Source], sources: Sequence[Source]) -> list[str]:
-        """Indexed files under `paths` that are no longer on disk."""
-        seen = {source.uri for source in sources}
-        # `resolve` would follow symbolic links, and the names met are those of the links.
-        named = [os.path.abspath(path) for path in paths if isinstance(path, Path)]  # noqa: PTH100
-        roots = [Path(path).as_posix() for path in named]
-        inside = tuple(root.rstrip("/") + "/" for root in roots)
-        return sorted(
-            uri
-            for uri in self._known.keys() - seen
-            if (uri in roots or uri.startswith(inside)) and is_gone(Path(uri))
-        )
 
     # -- one document -------------------------------------------------------------------------
 

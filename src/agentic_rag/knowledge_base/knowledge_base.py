@@ -35,7 +35,7 @@ from agentic_rag.knowledge_base.records import (
     SearchResult,
     Status,
 )
-from agentic_rag.knowledge_base.selecting import selected
+from agentic_rag.knowledge_base.selecting import selected, selected_with_members
 from agentic_rag.knowledge_base.sentence_tables import remove, unfinished_tables
 from agentic_rag.knowledge_base.snapshot import Snapshot
 from agentic_rag.knowledge_base.tables import (
@@ -127,6 +127,10 @@ class KnowledgeBase:
         """
         return selected(self.documents(), selector)
 
+    def select(self, selector: str) -> list[DocumentInfo]:
+        """The same, or all documents in the archive that the selector names."""
+        return list(selected_with_members(self.documents(), selector))
+
     def chunks(self, number: int) -> list[Chunk]:
         """Every chunk of the document with this number, in order."""
         return self.snapshot().chunks(number)
@@ -200,6 +204,7 @@ class KnowledgeBase:
             failed=tuple(d for d in documents if d.status == "failed"),
             empty=tuple(d for d in documents if d.status == "empty"),
             sentences_without_vector=int(sentences.count_rows("vector IS NULL")),
+            without_vector=tuple(d for d in documents if d.without_vector),
             off_topic_score=head.off_topic_score,
             writer=writer(self.directory),
             unfinished=tuple(unfinished_tables(self.directory, head.sentences_table)),
@@ -224,11 +229,12 @@ class KnowledgeBase:
         in: new and changed ones are indexed, unchanged ones skipped.
 
         `sync` removes indexed files under `paths` that are gone from disk; `retry_failed` takes
-        unchanged files again that failed before; `exclude` are gitignore-style patterns;
-        `metadata` is given to every document met. `stop`, once set, ends the run after the work
-        in hand. Where another process writes, this waits (`on_wait` is told for whom), or raises
+        again what failed before, files and single sentences; `exclude` are gitignore-style
+        patterns; `metadata` is given to every document met. `stop`, once set, ends the run after
+        the work in hand. Where another process writes, this waits (`on_wait` is told for whom), or raises
         KnowledgeBaseBusy with `wait` off. One bad document never stops the others: the report
-        names it. Raises EmbeddingModelMismatch before anything is written.
+        names it. Raises EmbeddingModelMismatch before anything is written, and IndexingEnded, with
+        a report of what was done and kept, where an embedder gives up.
         """
         from agentic_rag.knowledge_base.indexing import Wishes
 
@@ -259,8 +265,8 @@ class KnowledgeBase:
         on_wait: Callable[[str], None] | None = None,
         wait: bool = True,
     ) -> IndexReport:
-        """Index again every document that failed, but those whose bytes were given: nobody has
-        them any more."""
+        """Index again every document that failed, but those whose bytes were given, as nobody has
+        them any more; and embed sentences again that could not be embedded."""
         failed = [d.uri for d in self.documents() if d.status == "failed"]
         paths = [uri for uri in failed if not is_given(uri)]
         return self.add(
@@ -274,10 +280,10 @@ class KnowledgeBase:
         on_wait: Callable[[str], None] | None = None,
         wait: bool = True,
     ) -> list[DocumentInfo]:
-        """Remove documents, named as in `document`; all or, if one is unknown, none."""
+        """Remove documents, named as in `select`; all or, if one is unknown, none."""
         with self._writing(wait, on_wait) as (writer, _):
             documents = self.documents()
-            found = {d.number: d for d in (selected(documents, s) for s in selectors)}
+            found = {d.number: d for s in selectors for d in selected_with_members(documents, s)}
             if found:
                 writer.delete_rows(found)
                 writer.commit()
@@ -375,7 +381,7 @@ class KnowledgeBase:
     ) -> Iterator[tuple[Writer, dict[bytes, list[float]]]]:
         """The lock, a writer, and what an interrupted run left (see `Writer.sweep`)."""
         lock = writer_lock(self.directory, wait=wait, on_wait=on_wait, stop=stop)
-        with lock, writing(self.directory):
+        with writing(self.directory), lock:
             writer = Writer(self.directory)
             yield writer, writer.sweep()
 

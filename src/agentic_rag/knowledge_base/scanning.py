@@ -1,7 +1,10 @@
 """Which of the files met are documents to take, and which indexed ones are gone from disk."""
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from agentic_rag.documents import Source
 from agentic_rag.documents.archives import is_certainly_missing
 from agentic_rag.knowledge_base.tables import is_knowledge_base
 
@@ -21,6 +24,24 @@ class KnowledgeBases:
             above = folder.parent != folder and self._is_inside(folder.parent)
             self._known[folder] = above or is_knowledge_base(folder)
         return self._known[folder]
+
+
+def gone_uris(
+    known: Iterable[str], paths: Sequence[Path | Source], met: Sequence[Source]
+) -> list[str]:
+    """Indexed files under `paths` that were not `met` and are no longer on disk, or are an archive
+    now, whose files stand for it."""
+    seen = {source.uri for source in met}
+    archives = {source.path.as_posix() for source in met if source.path} - seen
+    # `resolve` would follow symbolic links, and the names met are those of the links.
+    named = [os.path.abspath(path) for path in paths if isinstance(path, Path)]  # noqa: PTH100
+    roots = [Path(path).as_posix() for path in named]
+    inside = tuple(root.rstrip("/") + "/" for root in roots)
+    return sorted(
+        uri
+        for uri in set(known) - seen
+        if (uri in roots or uri.startswith(inside)) and (uri in archives or is_gone(Path(uri)))
+    )
 
 
 def is_gone(path: Path) -> bool:
