@@ -40,12 +40,14 @@ def status(ctx: typer.Context, kb: Kb = None, as_json: AsJson = False) -> None:
             f"\nWithout a vector: {streams.counted(state.sentences_without_vector, 'sentence')}. "
             "Keyword and BM25 search find them, semantic search does not."
         )
+        for d in state.without_vector:
+            streams.out(f"  {d.number}  {streams.one_line(d.uri)}: {d.without_vector:,}")
     for title, documents in (("failed", state.failed), ("empty", state.empty)):
         if documents:
             streams.out(f"\n{title}:")
         for d in documents:
             streams.out(f"  {d.number}  {streams.one_line(d.uri)}: {streams.one_line(d.reason)}")
-    if state.failed:
+    if state.failed or state.sentences_without_vector:
         streams.out("Try those again with `arag index --retry-failed`.")
 
 

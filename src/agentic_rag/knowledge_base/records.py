@@ -107,7 +107,8 @@ class ReadResult:
 @dataclass(frozen=True, slots=True)
 class DocumentInfo:
     """One document. "empty" has no text; "failed" has a `reason`, and chunks only where an
-    earlier version of it still serves. `size` is in bytes, `tokens` in o200k tokens."""
+    earlier version of it still serves. `size` is in bytes, `tokens` in o200k tokens;
+    `without_vector` are sentences that could not be embedded."""
 
     number: int
     uri: str
@@ -121,6 +122,7 @@ class DocumentInfo:
     size: int
     indexed_at: str
     metadata: Mapping[str, Scalar]
+    without_vector: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,7 @@ class Status:
     failed: tuple[DocumentInfo, ...]
     empty: tuple[DocumentInfo, ...]
     sentences_without_vector: int
+    without_vector: tuple[DocumentInfo, ...]  # the documents of those
     off_topic_score: float | None
     writer: str | None
     unfinished: tuple[Unfinished, ...] = ()

@@ -51,6 +51,7 @@ def document_info(row: Mapping[str, Any]) -> DocumentInfo:
         size=row["size"],
         indexed_at=when.isoformat(timespec="seconds"),
         metadata=json.loads(row["metadata"]),
+        without_vector=row["without_vector"],
     )
 
 
