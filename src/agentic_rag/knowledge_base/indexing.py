@@ -25,6 +25,7 @@ from agentic_rag.documents import (
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
 from agentic_rag.knowledge_base.embedding import IndexingEnded, VectorSource
+from agentic_rag.knowledge_base.missing_vectors import embed_missing
 from agentic_rag.knowledge_base.records import (
     DocumentOutcome,
     EmbeddingModelMismatch,
@@ -135,6 +136,9 @@ class Indexing:
                 self._take(source)
                 if self._batches.is_full():
                     self._commit()
+            if self._wishes.retry_failed and not self._stopped():
+                self._commit()
+                self._embed_missing()
         except EmbeddingStopped:
             pass  # as `stop` asked
         finally:
@@ -292,6 +296,16 @@ class Indexing:
             self._batches.put_spilled(entry)
         else:
             self._batches.put(entry)
+
+    def _embed_missing(self) -> None:
+        """Try sentences again that an earlier run could not embed, whatever document has them."""
+        rows = [row for row in self._known.values() if row["without_vector"]]
+        size = self._settings.embedding.batch_size
+        for one in embed_missing(self._writer, self._vectors, rows, size):
+            told: list[tuple[Kind, str]] = [("updated", "")] if one.found else []
+            told += [("warnings", warning) for warning in self._vectors.told_of(one.drafts)]
+            for kind, reason in told:
+                self._tell(kind, one.row["uri"], one.row["number"], reason, one.row["chunks"])
 
     def _put_aside(self, number: int, parts: list[pa.Table], *, first: bool) -> None:
         """Put vectors of a document that is not whole where the next run finds them; the documents
