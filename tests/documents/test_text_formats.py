@@ -167,7 +167,7 @@ def test_a_coding_cookie_is_obeyed() -> None:
     [
         ("a.pages", b"PK\x03\x04\x00\x00"),
         ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
-        ("a.rtf", b"{\\rtf1}"),
+        ("a.ps", b"%!PS-Adobe"),
     ],
 )
 def test_an_unknown_binary_type_is_unsupported_and_named(name: str, data: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 Family = Literal[
     "text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code",
     "eml", "mbox", "msg", "ipynb", "epub", "zip",
-    "word", "slides", "spreadsheet", "open_document",
+    "word", "slides", "spreadsheet", "open_document", "rtf",
 ]  # fmt: skip
 
 _SUFFIXES: dict[Family, dict[str, str]] = {
@@ -31,6 +31,7 @@ _SUFFIXES: dict[Family, dict[str, str]] = {
         "application/vnd.openxmlformats-officedocument.wordprocessingml.template": "dotx dotm",
         "application/msword": "doc dot",
     },
+    "rtf": {"application/rtf": "rtf"},
     "slides": {
         "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx pptm",
         "application/vnd.openxmlformats-officedocument.presentationml.slideshow": "ppsx ppsm",
@@ -103,7 +104,7 @@ def media_type(family: Family, given: str = "") -> str:
 
 
 # Text as bytes, but in a language meant for a program, and not one that is read here.
-_UNREAD_TEXT = (b"{\\rtf", b"%!PS")
+_UNREAD_TEXT = (b"%!PS",)
 
 _MAIL_HEAD = 16_000
 _MAIL_HEADER = re.compile(
@@ -186,6 +187,11 @@ def is_zip(data: bytes) -> bool:
     return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
+def is_rich_text(data: bytes) -> bool:
+    """Whether the first bytes are those of rich text."""
+    return data.startswith(b"{\\rtf")
+
+
 def is_unread_text(data: bytes) -> bool:
     """Whether the bytes are a page description that would only be noise as text."""
     return data.startswith(_UNREAD_TEXT)
@@ -194,7 +200,7 @@ def is_unread_text(data: bytes) -> bool:
 def supported_types() -> str:
     """The supported types for a message."""
     return (
-        "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, Word (.docx), PowerPoint "
+        "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, Word (.docx, .rtf), PowerPoint "
         "(.pptx), Excel (.xlsx, .xls), OpenDocument (.odt, .ods, .odp), CSV and TSV, JSON and JSON "
         "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, and source code"
     )

@@ -17,7 +17,7 @@ from agentic_rag.documents.zip_safety import open_archive
 
 OfficeFamily = Literal["word", "slides", "spreadsheet", "open_document"]
 # What bytes named as Office files are besides.
-Found = Literal["word", "slides", "spreadsheet", "open_document", "html", "text", "csv", "eml"]
+Found = Literal[OfficeFamily, "rtf", "html", "text", "csv", "eml"]
 
 _CONTENT_TYPES = "[Content_Types].xml"
 _FOLDERS: tuple[tuple[str, OfficeFamily], ...] = (
@@ -54,6 +54,8 @@ def office_family(data: bytes, named: str | None) -> Found | None:
         streams = _streams(data)
         family = next((family for name, family in _STREAMS if name in streams), None)
         return family or ("word" if _ENCRYPTED in streams else None)
+    if file_types.is_rich_text(data) and named != "code":
+        return "rtf"
     if named not in ("word", "slides", "spreadsheet", "open_document"):
         return None
     if named == "spreadsheet" and data.startswith(_BARE_WORKBOOK):

@@ -25,6 +25,7 @@ from agentic_rag.documents.outlook import parse_msg
 from agentic_rag.documents.pdf import parse_pdf
 from agentic_rag.documents.plain_text import parse_plain_text
 from agentic_rag.documents.restructured_text import parse_restructured_text
+from agentic_rag.documents.rich_text import parse_rich_text
 from agentic_rag.documents.slides import parse_slides
 from agentic_rag.documents.source_code import parse_source_code
 from agentic_rag.documents.spreadsheet import parse_spreadsheet
@@ -55,6 +56,7 @@ _BYTES_PARSERS: dict[Family, Callable[[str, bytes, str], Document]] = {
     "epub": parse_epub,
     "zip": parse_zip,
     "word": parse_word,
+    "rtf": parse_rich_text,
     "slides": parse_slides,
     "spreadsheet": parse_spreadsheet,
     "open_document": parse_open_document,
