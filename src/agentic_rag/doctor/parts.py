@@ -107,37 +107,33 @@ def _embedder(settings: "Settings", calls: bool) -> Part:
 
     from agentic_rag.knowledge_base import DamagedKnowledgeBase, KnowledgeBase, NoKnowledgeBase
     from agentic_rag.models.embedder import resolve_embedder
+    from agentic_rag.models.embedders.watched import WatchedEmbedder, usable
 
     name, value = "embedder", settings.embedding.model
+    wanted: int | None = None
     began = time.monotonic()
     try:
-        embedder = resolve_embedder(settings.embedding.model)
+        embedder = resolve_embedder(settings.embedding)
         value = embedder.name
         with suppress(NoKnowledgeBase, DamagedKnowledgeBase):  # that is told elsewhere
-            KnowledgeBase.open(settings.kb, settings=settings, create=False).embedder()
+            store = KnowledgeBase.open(settings.kb, settings=settings, create=False)
+            store.embedder()
+            wanted = store.snapshot().head.dimensions
         if not calls:
             return Part(name, value, works=None, detail=NOT_TRIED)
-        vectors = np.asarray(embedder.embed_passages([_TEXT]))
+        if isinstance(embedder, WatchedEmbedder):  # a server is waited for as long as for a query
+            vector = np.asarray(embedder.embed_query(_TEXT), np.float64)
+        else:
+            vector = np.asarray(embedder.embed_passages([_TEXT])[0], np.float64)
     except Exception as error:  # an engine may raise anything
         cure = cure_of(error, _REPORT)
         return Part(name, value, works=False, detail=said(error), cure=cure)
-    if vectors.shape != (1, embedder.dimensions) or not (
-        np.isfinite(vectors).all() and vectors.any()
-    ):
-        return Part(
-            name,
-            value,
-            works=False,
-            detail=f"it gave no usable vector (shape {vectors.shape})",
-            cure="Set embedding.model to another one.",
-        )
-    return Part(
-        name,
-        value,
-        works=True,
-        detail=f"{embedder.dimensions} dimensions",
-        seconds=time.monotonic() - began,
-    )
+    unit, wrong = usable(vector, wanted or vector.size)
+    if unit is None:
+        cure = "Set embedding.model to another one, or check the model on its server."
+        return Part(name, value, works=False, detail=wrong, cure=cure)
+    seconds = time.monotonic() - began
+    return Part(name, value, works=True, detail=f"{unit.size} dimensions", seconds=seconds)
 
 
 def _strategy(settings: "Settings", chat: "ChatModel | None", takes_tools: bool | None) -> Part:

@@ -53,6 +53,9 @@ class WatchedEmbedder(Protocol):
 
     batches_at_once: int
 
+    def embed_query(self, text: str) -> Vectors:
+        """As in `Embedder`."""
+
     def embed_watched(
         self, texts: Sequence[str], dimensions: int, outcome: Outcome, watch: Watch
     ) -> None:
