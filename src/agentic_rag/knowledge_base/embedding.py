@@ -233,13 +233,15 @@ class VectorSource:
             rows = self.table.scanner(
                 columns=["hash"], filter="vector IS NOT NULL", with_row_id=True
             ).to_table()
-            self._stored = _first_halves(rows["hash"]), rows["_rowid"].to_numpy()
+            # A text that stands in many places needs one of its rows.
+            halves, first = np.unique(_first_halves(rows["hash"]), return_index=True)
+            self._stored = halves, rows["_rowid"].to_numpy()[first]
         halves, row_ids = self._stored
+        if not len(halves):
+            return []
         wanted = np.array([int.from_bytes(h[:8], sys.byteorder) for h in hashes], dtype=np.uint64)
-        matches = np.flatnonzero(np.isin(halves, wanted))
-        # A text that stands in many places needs one of its rows.
-        _, first = np.unique(halves[matches], return_index=True)
-        return [int(row) for row in row_ids[matches[first]]]
+        at = np.minimum(np.searchsorted(halves, wanted), len(halves) - 1)
+        return [int(row) for row in row_ids[at[halves[at] == wanted]]]
 
 
 def _first_halves(column: pa.ChunkedArray) -> NDArray[np.uint64]:

@@ -87,6 +87,7 @@ class Reembedding:
         self._on_progress = on_progress
         self._stop = stop
         self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
         self._done = self._total = 0  # sentences
         self._written = time.monotonic()
 
@@ -183,16 +184,17 @@ class Reembedding:
             end = at + len(list(group))
             rows = sentence_rows(document, drafts[at:end], vectors[at:end], present[at:end])
             self._waiting.append(rows)
+            self._waiting_bytes += rows.nbytes
             at = end
 
     def _is_due(self) -> bool:
         late = time.monotonic() - self._written >= self._settings.index.batch_seconds
-        return late or sum(rows.nbytes for rows in self._waiting) >= _WAITING
+        return late or self._waiting_bytes >= _WAITING
 
     def _write(self, name: str, source: VectorSource) -> None:
         if self._waiting:
             self._writer.append(name, pa.concat_tables(self._waiting))
-            self._waiting = []
+            self._waiting, self._waiting_bytes = [], 0
             touch(self._writer.directory, name)
             source.committed(self._writer.table(name))
         self._written = time.monotonic()
