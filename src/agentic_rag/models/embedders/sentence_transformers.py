@@ -89,9 +89,7 @@ class SentenceTransformersEmbedder:
                 title = f"sentence-transformers:{self._source}"
                 raise EmbedderUnavailable(missing_extra(title, "sentence-transformers")) from None
             try:
-                model = SentenceTransformer(
-                    self._source, truncate_dim=self._settings.dimensions, local_files_only=False
-                )
+                model = SentenceTransformer(self._source, truncate_dim=self._settings.dimensions)
             except Exception as error:  # the library, the hub and torch raise all kinds
                 said = (" ".join(str(error).split()) or type(error).__name__)[:200]
                 raise EmbedderUnavailable(
@@ -108,7 +106,9 @@ class SentenceTransformersEmbedder:
 
     def _width(self, model: Any) -> int:
         asked = self._settings.dimensions
-        own = int(model.get_sentence_embedding_dimension())
+        # Its name before version 6.
+        width = getattr(model, "get_embedding_dimension", None)
+        own = int((width or model.get_sentence_embedding_dimension)())
         if asked is not None and own < asked:
             raise EmbedderUnavailable(
                 f"The model '{self._source}' has {own} dimensions and {asked} are asked for; lower "
