@@ -42,6 +42,13 @@ def status(ctx: typer.Context, kb: Kb = None, as_json: AsJson = False) -> None:
         )
         for d in state.without_vector:
             streams.out(f"  {d.number}  {streams.one_line(d.uri)}: {d.without_vector:,}")
+    for one in state.unfinished:
+        streams.out(
+            f"\nChange to '{one.embedding_model}': {one.sentences:,} of {state.sentences:,} "
+            "sentences embedded; `arag reembed` goes on, `arag compact` drops it."
+            if state.writer is None
+            else f"\nChange to '{one.embedding_model}': {one.sentences:,} sentences so far."
+        )
     for title, documents in (("failed", state.failed), ("empty", state.empty)):
         if documents:
             streams.out(f"\n{title}:")
