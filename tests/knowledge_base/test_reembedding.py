@@ -32,6 +32,7 @@ from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer_lock
 from agentic_rag.knowledge_base.sentence_tables import other_tables, remove_old, unfinished_tables
 from agentic_rag.models.embedder import EmbeddingFailed, Vectors
+from tests.doctor import damage
 from tests.knowledge_base.embedders import HashEmbedder
 from tests.knowledge_base.test_crashes import ROOT, steps, write_documents, writer
 from tests.knowledge_base.whole import OTHER, assert_searchable, assert_whole
@@ -519,6 +520,17 @@ def test_a_model_that_embeds_nothing_is_not_switched_to(kb: KnowledgeBase, write
         with_model(kb.directory, Failing()).reembed()
     assert kb.semantic_search("x").hits
     assert with_model(kb.directory, other()).reembed().embedded == 2
+
+
+@pytest.mark.parametrize("name", ["sentences", "chunks"])
+def test_rows_that_stand_twice_are_made_once(name: str, kb: KnowledgeBase, write: Write) -> None:
+    kb.add([write("a.txt", "One. Two."), write("b.txt", "Three.")])
+    damage.repeat(kb.directory, name, "document = 1")
+    changed = with_model(kb.directory, other())
+    report = changed.reembed()
+    assert report.embedded == 3
+    assert len(state(changed)[0]) == 3
+    assert changed.semantic_search("x").hits
 
 
 def test_two_at_once_embed_once(kb: KnowledgeBase, write: Write) -> None:

@@ -248,21 +248,19 @@ class Reembedding:
             )
         found = np.zeros(len(new.keys), dtype=np.bool_)
         lost: list[Wanted] = []
-        wanted = 0
         for batch, places in self._compared(old, new):
-            wanted += len(batch)
             there = [place for place in places if place is not None]
+            if len(there) < len(batch):
+                raise DamagedKnowledgeBase(
+                    f"The new table of sentences in {self._writer.directory} is not whole, so "
+                    "nothing was changed; run 'arag doctor', which says what is damaged."
+                )
             found[there] = True
             lost += [w for w, p in zip(batch, places, strict=True) if p is not None and without[p]]
         stale = new.row_ids[~found].tolist()
         for start in range(0, len(stale), _ROWS_DELETED):
             listed = ", ".join(map(str, stale[start : start + _ROWS_DELETED]))
             self._writer.table(name).delete(f"_rowid IN ({listed})")
-        if self._writer.table(name).count_rows() != wanted:
-            raise DamagedKnowledgeBase(
-                f"The new table of sentences in {self._writer.directory} is not whole, so nothing "
-                "was changed; run 'arag compact' and then 'arag reembed' again."
-            )
         return self._named(lost, why)
 
     def _named(
