@@ -1,4 +1,4 @@
-"""A change of the embedding model that is cut off at any moment is gone on with, or harms nothing."""
+"""A change of the embedding model cut off at any moment is gone on with, or does no harm."""
 
 import os
 import shutil
