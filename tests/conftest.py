@@ -21,6 +21,8 @@ KEYS = (
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "DEEPSEEK_API_KEY",
+    "SERPAPI_API_KEY",
+    "TAVILY_API_KEY",
     "OLLAMA_HOST",
     "OLLAMA_BASE_URL",
 )

@@ -133,6 +133,22 @@ class Web(_Section):
     timeout: float = Field(30, gt=0)  # seconds for a whole page
 
 
+class WebSearch(_Section):
+    """Where the web is searched when the documents do not hold the answer."""
+
+    provider: str = ""  # "serpapi", "tavily", "searxng", "none"; "" = whose key or URL is at hand
+    url: str = ""
+    api_key_env: str = ""
+    results: int = Field(5, ge=1, le=20)  # as the conditional workflow
+    location: str = ""
+    hl: str = ""
+    gl: str = ""
+    read_pages: bool = True
+    page_tokens: int = Field(1200, ge=50)  # o200k tokens of one page
+    total_tokens: int = Field(4000, ge=100)
+    timeout: float = Field(15, gt=0)  # seconds for a search, and for each page
+
+
 class Settings(BaseSettings):
     """Every setting. `ARAG_SEARCH__TOP_K=7` sets `top_k` of section `search`."""
 
@@ -161,6 +177,7 @@ class Settings(BaseSettings):
     agent: AgentSettings = AgentSettings()
     index: Index = Index()
     web: Web = Web()
+    web_search: WebSearch = WebSearch()
 
     @classmethod
     def settings_customise_sources(

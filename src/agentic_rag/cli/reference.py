@@ -234,6 +234,25 @@ MEANING = {
     "index.batch_seconds": "or when this many seconds have passed.",
     "web.allow_private": "Whether URLs may lead to this machine or to private networks.",
     "web.timeout": "Seconds that fetching a page may take.",
+    "web_search.provider": (
+        "`serpapi`, `tavily`, `searxng`, or `none`. Empty: SearXNG where `url` is set, else the one "
+        "whose key is at hand, else none."
+    ),
+    "web_search.url": "The address of your SearXNG, or one in place of the provider's own.",
+    "web_search.api_key_env": (
+        "The *name* of the environment variable that holds the key. Empty: `SERPAPI_API_KEY` or "
+        "`TAVILY_API_KEY`."
+    ),
+    "web_search.results": "How many results are taken, 1 to 20.",
+    "web_search.location": (
+        "Where SerpAPI searches from. Empty: China for a Chinese question, else United States."
+    ),
+    "web_search.hl": "Google's or SearXNG's language. Empty: by the question's.",
+    "web_search.gl": "The country of Google that SerpAPI asks. Empty: `cn` or `us`.",
+    "web_search.read_pages": "Fetch the pages and use their text. Off: only the results' snippets.",
+    "web_search.page_tokens": "The most o200k tokens of one page,",
+    "web_search.total_tokens": "and of all of them together.",
+    "web_search.timeout": "Seconds for a search, and for each page.",
 }
 
 
