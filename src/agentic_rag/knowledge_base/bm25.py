@@ -35,3 +35,10 @@ def bm25(
         keys, scores = keys[mask], scores[mask]
     order = np.lexsort((keys, -scores))[:count]
     return keys[order], scores[order]
+
+
+def chunks_with(table: lance.LanceDataset, word: str) -> int:
+    """In how many chunks `word` stands."""
+    with reading(table.uri):
+        found = table.scanner(columns=["_score"], full_text_query=MatchQuery(word, "words"))
+        return int(found.to_table().num_rows)

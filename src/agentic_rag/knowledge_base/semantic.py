@@ -79,6 +79,17 @@ class SentenceScores:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class MeaningPool:
+    """Keys and scores of the best chunks for a query, best first; whether the best is clearly
+    related; and the scores of all sentences."""
+
+    keys: Keys
+    scores: Floats
+    related: bool
+    sentences: SentenceScores
+
+
 @dataclass(slots=True)
 class SemanticIndex:
     """The vectors of one snapshot. `keys` are its chunk keys in ascending order."""

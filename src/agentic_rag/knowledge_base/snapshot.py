@@ -15,6 +15,7 @@ from typing import Any
 
 import lance
 import numpy as np
+from numpy.typing import NDArray
 
 from agentic_rag.config import Search
 from agentic_rag.knowledge_base import snippets
@@ -22,7 +23,7 @@ from agentic_rag.knowledge_base.bm25 import bm25
 from agentic_rag.knowledge_base.catalog import Catalog, read_catalog
 from agentic_rag.knowledge_base.embedding import query_vector
 from agentic_rag.knowledge_base.filters import Allowed, allowed_chunks
-from agentic_rag.knowledge_base.fragments import FragmentCache, chunk_id, key
+from agentic_rag.knowledge_base.fragments import FragmentCache, Keys, chunk_id, key
 from agentic_rag.knowledge_base.head import Head
 from agentic_rag.knowledge_base.hybrid import fuse
 from agentic_rag.knowledge_base.keyword import KeywordIndex, split_keywords
@@ -38,8 +39,9 @@ from agentic_rag.knowledge_base.records import (
     SearchResult,
 )
 from agentic_rag.knowledge_base.rows import document_info
-from agentic_rag.knowledge_base.semantic import SemanticIndex
+from agentic_rag.knowledge_base.semantic import MeaningPool, SemanticIndex
 from agentic_rag.knowledge_base.tables import open_committed, reading
+from agentic_rag.knowledge_base.word_statistics import WordStatistics, word_statistics
 from agentic_rag.models.embedder import Embedder, EmbeddingFailed, Vectors
 from agentic_rag.text.document import Scalar
 from agentic_rag.text.words import words
@@ -153,10 +155,10 @@ class Snapshot:
             self._count(top_k),
             whole_words=whole_words,
             require_all=require_all,
-            allowed=self._allowed(where),
+            allowed=self.allowed(where),
         )
         snippet = partial(snippets.of_keywords, keywords=given, whole_words=whole_words)
-        hits = self._hits(
+        hits = self.hits_of(
             [(k, score, snippet) for k, score in zip(found.keys, found.scores, strict=True)]
         )
         return SearchResult(
@@ -174,14 +176,14 @@ class Snapshot:
         query = _asked(query)
         top_k = self._count(top_k)
         scores = self.semantic_index.score(self._query_vector(query))
-        keys, best = scores.best(top_k, self._allowed(where))
+        keys, best = scores.best(top_k, self.allowed(where))
         least = scores.threshold(_SENTENCES_A_HIT * top_k)
         found: list[Found] = [
             (int(k), float(s), partial(snippets.of_sentences, wanted=scores.matched(int(k), least)))
             for k, s in zip(keys, best, strict=True)
         ]
         related = self._is_related(best[0] if len(best) else None)
-        return SearchResult("semantic", query, self._hits(found), related=related)
+        return SearchResult("semantic", query, self.hits_of(found), related=related)
 
     def bm25_search(
         self, query: str, top_k: int | None = None, *, where: Filter | None = None
@@ -191,12 +193,12 @@ class Snapshot:
         top_k = self._count(top_k)
         query_words = list(dict.fromkeys(words(query)))
         pool = max(top_k, self._settings.pool)
-        keys, scores = bm25(self._chunks, query_words, pool, self._allowed(where))
+        keys, scores = bm25(self._chunks, query_words, pool, self.allowed(where))
         snippet = partial(snippets.of_words, query_words=query_words)
         found: list[Found] = [
             (int(k), float(s), snippet) for k, s in zip(keys[:top_k], scores[:top_k], strict=True)
         ]
-        hits = self._hits(found)
+        hits = self.hits_of(found)
         return SearchResult("bm25", query, hits, tuple(query_words), related=bool(hits))
 
     def hybrid_search(
@@ -215,7 +217,7 @@ class Snapshot:
             result = self.bm25_search(query, top_k, where=where)
             return replace(result, mode="hybrid", notices=(notice,))
         top_k = self._count(top_k)
-        allowed = self._allowed(where)
+        allowed = self.allowed(where)
         scores = self.semantic_index.score(vector)
         query_words = list(dict.fromkeys(words(query)))
         pool = self._settings.pool
@@ -240,7 +242,31 @@ class Snapshot:
             for k, s in zip(keys[:top_k], fused[:top_k], strict=True)
         ]
         related = self._is_related(by_meaning[1][0] if len(by_meaning[1]) else None)
-        return SearchResult("hybrid", query, self._hits(found), tuple(query_words), related=related)
+        return SearchResult(
+            "hybrid", query, self.hits_of(found), tuple(query_words), related=related
+        )
+
+    # -- what a search is made of, for those that put several together ------------------------
+
+    def word_pool(
+        self, query_words: Sequence[str], count: int, allowed: Allowed | None = None
+    ) -> tuple[Keys, NDArray[np.float64]]:
+        """Keys and BM25 scores of the `count` best chunks with any of the words."""
+        return bm25(self._chunks, query_words, count, allowed)
+
+    def meaning_pool(self, query: str, count: int, allowed: Allowed | None = None) -> MeaningPool:
+        """The `count` best chunks by their best sentence, with the scores of all sentences.
+
+        Raises BadQuery, EmbeddingFailed, EmbeddingModelMismatch.
+        """
+        scores = self.semantic_index.score(self._query_vector(_asked(query)))
+        keys, best = scores.best(count, allowed)
+        return MeaningPool(keys, best, self._is_related(best[0] if len(best) else None), scores)
+
+    @cached_property
+    def word_statistics(self) -> WordStatistics:
+        """How often words stand in this version's chunks, and how long those are."""
+        return word_statistics(self._catalog, self.documents.values())
 
     def _query_vector(self, query: str) -> Vectors:
         return query_vector(self._embedder(), query, self.head.dimensions)
@@ -257,7 +283,7 @@ class Snapshot:
     ) -> ReadResult:
         """Chunks whole, in the order asked for, each once, with `before` and `after` neighbours
         of the same document around each. Those that `where` keeps out are as unknown."""
-        allowed = self._allowed(where)
+        allowed = self.allowed(where)
         wanted: dict[int, None] = {}
         unknown: dict[str, str | None] = {}
         for given in chunk_ids:
@@ -312,7 +338,8 @@ class Snapshot:
             raise BadQuery(f"{top_k} hits were asked for; ask for at least 1.")
         return top_k
 
-    def _allowed(self, where: Filter | None) -> Allowed | None:
+    def allowed(self, where: Filter | None) -> Allowed | None:
+        """What says which chunk keys pass a filter; None where all do. Raises BadQuery."""
         if where is None:
             return None
         return allowed_chunks(where, self.documents, self._chunks)
@@ -321,7 +348,8 @@ class Snapshot:
         limit = self.head.off_topic_score
         return best is not None and (limit is None or bool(best > limit))
 
-    def _hits(self, found: Sequence[Found]) -> tuple[Hit, ...]:
+    def hits_of(self, found: Sequence[Found]) -> tuple[Hit, ...]:
+        """Hits of these chunks, each with its score and what makes its snippet."""
         rows = self._catalog.rows([k for k, _, _ in found], [*_SHOWN, "sentences"])
         return tuple(self._hit(k, score, snippet, rows[k]) for k, score, snippet in found)
 
