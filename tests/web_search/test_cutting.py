@@ -1,5 +1,7 @@
 """Cutting a page to what fits a query, in both languages."""
 
+import time
+
 import pytest
 
 from agentic_rag.text.tokens import count_tokens
@@ -58,6 +60,14 @@ def test_a_sentence_longer_than_the_limit_is_cut_and_not_left_out() -> None:
     for text in ("工资" * 2_000, "wages " * 2_000, "x" * 50_000):
         cut = within(scored(text, "工资 wages"), 50)
         assert 0 < count_tokens(cut) <= 50
+
+
+def test_a_page_of_one_endless_line_is_cut_in_seconds() -> None:
+    line = FILLER_ZH * 150
+    began = time.monotonic()
+    cut = within(scored(f"{line}{WAGES_ZH}{line}", "克扣工资"), 200)
+    assert time.monotonic() - began < 10  # without windows ten times that
+    assert WAGES_ZH in cut
 
 
 @pytest.mark.parametrize(

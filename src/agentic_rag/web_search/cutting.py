@@ -6,7 +6,7 @@ marked by " … ".
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -17,6 +17,7 @@ from agentic_rag.text.words import words
 GAP = " … "
 _GAP_TOKENS = 2
 _LONGEST = 1_000_000  # characters read of one page
+_WINDOW = 20_000  # characters; looking for stops takes the square of a line's length
 _PIECE_TOKENS = 200  # a longer sentence is cut, so that several fit
 _NEIGHBOUR = 0.4  # of a neighbour's score
 
@@ -41,7 +42,7 @@ def scored(text: str, query: str, otherwise: str = "") -> Scored:
     """`text` scored by the words of `query`; where it has none of these, by those of `otherwise`
     (a search engine's snippet in the page's own language, say)."""
     text = text[:_LONGEST].strip()
-    pieces = limited_spans(text, sentence_spans(text), _PIECE_TOKENS)
+    pieces = limited_spans(text, _sentences(text), _PIECE_TOKENS)
     spans = [span for span, _ in pieces]
     held = [set(words(text[start:end])) for start, end in spans]
     scores = _scores(held, set(words(query)))
@@ -80,6 +81,16 @@ def fair_share(sizes: Sequence[int], most: int, total: int) -> int:
             return room // left
         left, room = left - 1, room - size
     return most
+
+
+def _sentences(text: str) -> Iterator[Span]:
+    start = 0
+    while start < len(text):
+        end = min(start + _WINDOW, len(text))
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield from ((start + a, start + b) for a, b in sentence_spans(text[start:end]))
+        start = end
 
 
 def _scores(held: Sequence[set[str]], wanted: set[str]) -> list[float]:
