@@ -63,10 +63,10 @@ def test_a_sentence_longer_than_the_limit_is_cut_and_not_left_out() -> None:
 
 
 def test_a_page_of_one_endless_line_is_cut_in_seconds() -> None:
-    line = FILLER_ZH * 150
+    line = FILLER_ZH * 300
     began = time.monotonic()
     cut = within(scored(f"{line}{WAGES_ZH}{line}", "克扣工资"), 200)
-    assert time.monotonic() - began < 10  # without windows ten times that
+    assert time.monotonic() - began < 15  # without windows it takes half a minute
     assert WAGES_ZH in cut
 
 
