@@ -126,6 +126,44 @@ class Index(_Section):
     batch_seconds: float = Field(20, gt=0)
 
 
+class Ocr(_Section):
+    """How scanned pages and pictures are read, where the ocr extra is installed."""
+
+    enabled: bool = True
+    min_confidence: float = Field(0.5, ge=0, le=1)  # PP-OCR's own drop_score
+    dpi: int = Field(200, ge=72, le=600)  # of a rendered page
+
+
+class Rerank(_Section):
+    """A model that orders what was found anew."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key_env: str = ""
+    candidates: int = Field(50, ge=1, le=1000)
+    batch_size: int = Field(16, ge=1)
+    timeout: float = Field(30, gt=0)  # seconds
+
+
+class Workflow(_Section):
+    """The conditional workflow; the numbers are those of the system it follows."""
+
+    rewrite: Literal["model", "rules"] = "model"
+    rewrite_model: str = ""  # "" = the model of the question
+    variants: int = Field(3, ge=0, le=6)
+    threshold: int = Field(32, ge=0, le=40)  # of 40: 80 %
+    rounds: int = Field(1, ge=1, le=3)  # of retrieval in the documents before the web
+    profile: str = "general"  # or "legal", or the path of a template
+    authority: tuple[Literal["documents", "web"], ...] = ("documents", "web")
+    bm25_k1: float = Field(1.5, ge=0)
+    bm25_b: float = Field(0.75, ge=0, le=1)
+    temperature: float = Field(0.1, ge=0, le=2)
+    top_p: float = Field(0.8, gt=0, le=1)
+    rewrite_tokens: int = Field(1024, ge=64)
+    evaluate_tokens: int = Field(1536, ge=64)
+    answer_tokens: int = Field(2048, ge=64)
+
+
 class Web(_Section):
     """How URLs are fetched."""
 
@@ -176,8 +214,11 @@ class Settings(BaseSettings):
     answer: AnswerSettings = AnswerSettings()
     agent: AgentSettings = AgentSettings()
     index: Index = Index()
+    ocr: Ocr = Ocr()
     web: Web = Web()
     web_search: WebSearch = WebSearch()
+    rerank: Rerank = Rerank()
+    workflow: Workflow = Workflow()
 
     @classmethod
     def settings_customise_sources(

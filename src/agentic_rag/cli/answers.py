@@ -131,7 +131,7 @@ def _print_citation(screen: "Console", citation: "Citation") -> None:
         screen,
         f"[{citation.number}]",
         place(citation.title, citation.section, citation.page, source_id=citation.source_id),
-        citation.chunk_id + matched,
+        (citation.chunk_id or "web") + matched,
         citation.uri,
         "" if citation.made_by == "passage" else citation.snippet,  # it is the answer
     )
@@ -144,8 +144,8 @@ def print_found(so_far: "SoFar", *, text_is_shown: bool) -> None:
         streams.out(f"{so_far.text} …")
     screen = streams.console()
     _print_citations(screen, so_far.citations)
-    cited = {citation.chunk_id for citation in so_far.citations}
-    hits = [hit for hit in so_far.hits() if hit.chunk_id not in cited]
+    cited = {citation.chunk_id or citation.uri for citation in so_far.citations}
+    hits = [hit for hit in so_far.hits() if (hit.chunk_id or hit.uri) not in cited]
     if hits:
         title = "Also found until then" if cited else "Found until then"
         # On a terminal the sources end in an empty line.

@@ -10,6 +10,7 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.asking import Asker, Outcome, Showing
+from agentic_rag.cli.evaluation_report import report_lines
 from agentic_rag.cli.options import (
     AsJson,
     Budget,
@@ -62,6 +63,14 @@ def ask(
         typer.Option(
             "--show-prompt",
             help="Print exactly what the model would be sent first, and ask nothing.",
+        ),
+    ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Print how the strategy workflow judged what it had retrieved. With --json it is "
+            "among the steps.",
         ),
     ] = False,
     quiet: Quiet = False,
@@ -126,6 +135,9 @@ def ask(
     asker.close()
     save(outcome.answer)
     showing.answer(outcome.answer)
+    if explain and not as_json:
+        for line in report_lines(outcome.answer):
+            streams.out(line)
     if outcome.answer.status == "model_failed" or unsaved:
         raise typer.Exit(exit_codes.SOME_FAILED)
 

@@ -149,7 +149,8 @@ def _toml(value: object) -> str:
 MEANING = {
     "kb": "Where the knowledge base is: a folder.",
     "strategy": (
-        "How a question is answered: `agent` or `naive`. Empty: `agent` where the chat model can "
+        "How a question is answered: `agent`, `workflow` or `naive`. Empty: `agent` where the chat "
+        "model can "
         "call tools, else `naive`."
     ),
     "model": (
@@ -232,6 +233,32 @@ MEANING = {
     "index.max_file_mb": "Larger files are reported and not read.",
     "index.batch_mb": "A commit is made when this much has been read,",
     "index.batch_seconds": "or when this many seconds have passed.",
+    "ocr.enabled": "Read scanned pages and pictures, where the ocr extra is installed.",
+    "ocr.min_confidence": "Lines that OCR is less sure of, 0 to 1, are left out and reported.",
+    "ocr.dpi": "How finely a scanned page is rendered, in dots an inch.",
+    "rerank.model": (
+        "What orders anew what was found: `sentence-transformers:NAME_OR_PATH`, `http:MODEL` for "
+        "any `/rerank` server, or `chat` for the chat model. Empty: nothing."
+    ),
+    "rerank.base_url": "The address of the `/rerank` server, without `/rerank`.",
+    "rerank.api_key_env": "The *name* of the environment variable that holds its key.",
+    "rerank.candidates": "How many passages it is given.",
+    "rerank.batch_size": "How many at once.",
+    "rerank.timeout": "Seconds to wait for it.",
+    "workflow.rewrite": "How a question is prepared: by the `model`, or by `rules` alone.",
+    "workflow.rewrite_model": "Another chat model for that, a small one. Empty: the same.",
+    "workflow.variants": "How many other wordings are searched for too.",
+    "workflow.threshold": "The score, of 40, from which the documents suffice.",
+    "workflow.rounds": "Rounds in the documents, with the evaluation's suggestions, before the web.",
+    "workflow.profile": "How an answer is laid out: `general`, `legal`, or the path of a template.",
+    "workflow.authority": "Which sources go before the others, the first deciding.",
+    "workflow.bm25_k1": "BM25: how soon another occurrence of a word counts less.",
+    "workflow.bm25_b": "BM25: how much the length of a chunk counts, 0 to 1.",
+    "workflow.temperature": "Of every stage, unless `temperature` is set.",
+    "workflow.top_p": "The same.",
+    "workflow.rewrite_tokens": "The longest reply of the first stage, in the model's tokens.",
+    "workflow.evaluate_tokens": "The longest evaluation.",
+    "workflow.answer_tokens": "The longest answer.",
     "web.allow_private": "Whether URLs may lead to this machine or to private networks.",
     "web.timeout": "Seconds that fetching a page may take.",
     "web_search.provider": (

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
     from agentic_rag.strategies.events import Event, HitRecord, StepStarted, TraceEvent
 
-_FOR = {"answer": " for the answer", "rewrite": " what the question means"}
+_FOR = {
+    "answer": " for the answer",
+    "evaluate": " whether the passages suffice",
+    "rerank": " to put the passages in order",
+    "rewrite": " what the question means",
+}
 
+_TOLD = ("question", "query", "variants", "keywords", "score", "passed", "reason")
 HITS = 5  # shown live of one search
 _NARROWEST = 60  # columns
 
@@ -105,8 +111,9 @@ def _retrieved(tokens: int) -> str:
 
 
 def _output(output: "Mapping[str, JsonValue]", full: bool) -> Iterator[str]:
-    """What a step came to: a question that was rewritten; in full all but the model's text."""
-    told = {k: v for k, v in output.items() if k == "question" or (full and k != "text")}
+    """What a step came to: what is searched for, how it was judged; in full all but the model's
+    text."""
+    told = {k: v for k, v in output.items() if k in _TOLD or (full and k != "text")}
     if told:
         yield f"  → {_arguments(told)}"
 

@@ -15,6 +15,7 @@ Status = Literal[
     "failed",
 ]
 MadeBy = Literal["model", "matched", "passage"]
+Origin = Literal["documents", "web"]
 
 
 class Citation(Record):
@@ -22,7 +23,8 @@ class Citation(Record):
 
     It holds its own snippet, so that it outlives a re-indexed document. `made_by`: the model
     cited the chunk; or code matched a sentence to it afterwards; or the passage itself is the
-    answer. `matched_sentences` are those whose mark was put there afterwards.
+    answer. `matched_sentences` are those whose mark was put there afterwards. One from the web has
+    its URL and no chunk id.
     """
 
     number: int
@@ -34,6 +36,7 @@ class Citation(Record):
     section: str = ""
     snippet: str = ""
     made_by: MadeBy
+    origin: Origin = "documents"
     matched_sentences: tuple[str, ...] = ()
 
 

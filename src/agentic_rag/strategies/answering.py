@@ -61,7 +61,7 @@ class AnswerForm:
     strategy: str
     prompt: Callable[[Sequence[Passage]], Prompt]
     request: Mapping[str, Any] = field(default_factory=dict)
-    spent: Usage = Usage()  # noqa: RUF009 - frozen
+    spent: Usage = field(default_factory=Usage)
     closing: str = ""
 
 

@@ -325,7 +325,8 @@ class CitationWriter:
         made_by: MadeBy = "model" if source.by_model else "matched"
         return Citation(
             number=source.number,
-            chunk_id=passage.chunk_id,
+            chunk_id=passage.chunk_id if passage.origin == "documents" else "",
+            origin=passage.origin,
             source_id=passage.source_id,
             title=passage.title,
             uri=passage.uri,

@@ -62,6 +62,7 @@ def _block(passage: Passage) -> str:
         "title": passage.title,
         "section": passage.section,
         "page": "" if passage.page is None else str(passage.page),
+        "web": passage.uri if passage.origin == "web" else "",
     }
     shown = " ".join(f'{name}="{_attribute(value)}"' for name, value in facts.items() if value)
     return f"<passage {shown}>\n{_escaped(passage.text)}\n</passage>"

@@ -32,6 +32,8 @@ from agentic_rag.strategies.naive import first_prompt as naive_prompt
 from agentic_rag.strategies.naive import naive
 from agentic_rag.strategies.question import Question, Strategy, Turn
 from agentic_rag.strategies.shown_prompt import ShownPrompt
+from agentic_rag.strategies.workflow import check_workflow, workflow
+from agentic_rag.strategies.workflow import first_prompt as workflow_prompt
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from agentic_rag.knowledge_base import Filter, KnowledgeBase
     from agentic_rag.strategies.answer import Answer
 
-STRATEGIES: dict[str, Strategy] = {"agent": agent, "naive": naive}
+STRATEGIES: dict[str, Strategy] = {"agent": agent, "naive": naive, "workflow": workflow}
 
 
 class BadQuestion(AragError):
@@ -88,6 +90,8 @@ async def stream(
     name, why = _chosen(strategy or settings.strategy, chat)
     if name == "agent":
         check_tools(chat)
+    elif name == "workflow":
+        await asyncio.to_thread(check_workflow, settings)
 
     events: list[Event] = []
 
@@ -175,7 +179,7 @@ def shown_prompt(
             check_tools(chat)
         return agent_prompt(kb, question, settings)
     asked = Question(question.strip(), kb.snapshot(), settings, chat, where)
-    prompt = naive_prompt(asked)
+    prompt = workflow_prompt(asked) if name == "workflow" else naive_prompt(asked)
     if prompt is None:
         reason = "there is no model" if chat.connect is None else "the documents hold too little"
         raise NothingToSend(

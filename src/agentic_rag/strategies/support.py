@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agentic_rag.strategies.answer import Origin
 from agentic_rag.text.language import HAN
 from agentic_rag.text.sentences import sentence_spans
 from agentic_rag.text.words import words
@@ -51,7 +52,8 @@ _SUFFIX = re.compile(r"(?<=[a-z]{3})(?:ing|ed|ies|es|s|ly|d|e)$")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a chunk as it was shown: `text` may be a part of the chunk."""
+    """A piece of a chunk as it was shown: `text` may be a part of the chunk. One from the web goes
+    by an id of its own in the prompt (`0-1`: no document has the number 0)."""
 
     chunk_id: str
     text: str
@@ -61,6 +63,7 @@ class Passage:
     page: int | None = None
     source_id: str | None = None
     snippet: str = ""
+    origin: Origin = "documents"
 
 
 @dataclass(frozen=True, slots=True)

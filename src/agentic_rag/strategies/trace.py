@@ -27,7 +27,8 @@ class TraceRecord(Record):
 
 
 class HitRecord(Record):
-    """A hit as it was seen. A result from the web has no `chunk_id`: it is empty."""
+    """A hit as it was seen. A result from the web has no `chunk_id`: it is empty. The scores of the
+    routes are those of strategies that keep them."""
 
     chunk_id: str
     score: float
@@ -37,6 +38,10 @@ class HitRecord(Record):
     page: int | None = None
     section: str = ""
     snippet: str = ""
+    vector_score: float | None = None
+    keyword_score: float | None = None
+    fused_score: float | None = None
+    rerank_score: float | None = None
 
 
 class RunStarted(TraceRecord):

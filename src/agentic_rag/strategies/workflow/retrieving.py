@@ -1,0 +1,120 @@
+"""The second stage: every query by BM25 and by vectors, fused, and reordered where there is a
+reranker."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import asdict, replace
+from typing import Any
+
+from agentic_rag.errors import AragError
+from agentic_rag.retrieval import Recalled, ScoredHit, recall
+from agentic_rag.strategies.events import Event, HitRecord, Notice, StepFinished, StepStarted
+from agentic_rag.strategies.passages import chosen_passages
+from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.workflow.parts import Run, finished
+
+
+async def retrieve(run: Run) -> AsyncGenerator[Event, None]:
+    """Fill in `run.hits` and `run.passages` from `run.queries`."""
+    settings = run.question.settings
+    wanted = settings.answer.passages
+    candidates = max(wanted, settings.rerank.candidates) if run.reranker else wanted
+    step, started = run.next_step(), time.monotonic()
+    queries = list(run.queries)
+    run.looked_for += [query for query in queries if query not in run.looked_for]
+    yield StepStarted(step=step, name="retrieve", input={"queries": list(queries)})
+    found: Recalled = await asyncio.to_thread(
+        recall,
+        run.question.snapshot,
+        queries,
+        top_k=candidates,
+        where=run.question.where,
+        settings=settings,
+    )
+    hits = _joined(run.hits, found.hits)
+    run.related = run.related or found.related
+    for message in found.notices:
+        yield Notice(level="warning", code="search", message=message)
+    output: dict[str, Any] = {
+        "types": list(dict.fromkeys(hit.search_type for hit in found.hits)),
+        "found": len(found.hits),
+        "related": found.related,
+    }
+    yield StepFinished(
+        step=step,
+        name="retrieve",
+        output=output,
+        hits=tuple(record(hit) for hit in hits[:wanted]),
+        duration=time.monotonic() - started,
+    )
+    if run.reranker is not None and hits:
+        async for event in _rerank(run, hits):
+            yield event
+    else:
+        run.hits = hits
+    run.hits = run.hits[:wanted]
+    run.passages = await asyncio.to_thread(_passages, run)
+
+
+def _joined(earlier: tuple[ScoredHit, ...], new: tuple[ScoredHit, ...]) -> tuple[ScoredHit, ...]:
+    """Hits of two rounds in the order of their scores, each chunk once."""
+    best: dict[str, ScoredHit] = {}
+    for hit in (*earlier, *new):
+        known = best.get(hit.hit.chunk_id)
+        if known is None or hit.fused_score > known.fused_score:
+            best[hit.hit.chunk_id] = hit
+    return tuple(sorted(best.values(), key=lambda hit: -hit.fused_score))
+
+
+async def _rerank(run: Run, hits: tuple[ScoredHit, ...]) -> AsyncGenerator[Event, None]:
+    assert run.reranker is not None
+    step, started = run.next_step(), time.monotonic()
+    yield StepStarted(step=step, name="rerank", input={"model": run.reranker.name})
+    texts = await asyncio.to_thread(_texts, run, hits)
+    kept = [hit for hit in hits if hit.hit.chunk_id in texts]
+    try:
+        ranked = await run.reranker.rerank(
+            run.main_query, [texts[hit.hit.chunk_id] for hit in kept]
+        )
+    except AragError as error:
+        run.hits = hits
+        message = f"{error} The order of the searches stands."
+        yield Notice(level="warning", code="rerank", message=message)
+        yield finished(step, "rerank", started, {}, error=str(error))
+        return
+    first = [replace(kept[one.index], rerank_score=one.score) for one in ranked]
+    named = {one.index for one in ranked}
+    run.hits = (*first, *(hit for index, hit in enumerate(kept) if index not in named))
+    wanted = run.question.settings.answer.passages
+    records = tuple(record(hit) for hit in run.hits[:wanted])
+    yield finished(step, "rerank", started, {"ranked": len(ranked)}, hits=records)
+
+
+def _texts(run: Run, hits: tuple[ScoredHit, ...]) -> dict[str, str]:
+    read = run.question.snapshot.read_chunk([hit.hit.chunk_id for hit in hits])
+    return {chunk.chunk_id: chunk.text for chunk in read.chunks}
+
+
+def _passages(run: Run) -> list[Passage]:
+    hits = [scored.hit for scored in run.hits]
+    if not hits:
+        return []
+    read = run.question.snapshot.read_chunk([hit.chunk_id for hit in hits])
+    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
+    chat = run.question.chat
+    budget = run.question.settings.answer.passage_tokens
+    if chat.passage_tokens is not None:
+        budget = min(budget, chat.passage_tokens)
+    return chosen_passages(hits[: chat.most_passages], chunks, budget)
+
+
+def record(scored: ScoredHit) -> HitRecord:
+    """A hit with the scores of every route."""
+    return HitRecord(
+        **asdict(scored.hit),
+        vector_score=scored.vector_score,
+        keyword_score=scored.keyword_score,
+        fused_score=scored.fused_score,
+        rerank_score=scored.rerank_score,
+    )
