@@ -8,6 +8,18 @@ FONT_SIZE = 11
 
 
 @dataclass(frozen=True)
+class Scan:
+    """A page that is a picture, drawn over `share` of its width and height, with lines of text
+    stamped on it by a program."""
+
+    jpeg: bytes
+    width: int
+    height: int
+    stamp: Sequence[str] = ()
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Outline:
     """An outline entry: its title and the page, from 1, it leads to."""
 
@@ -16,7 +28,7 @@ class Outline:
 
 
 def write_pdf(
-    pages: Sequence[Sequence[str] | None],
+    pages: Sequence[Sequence[str] | Scan | None],
     *,
     title: str = "",
     outline: Sequence[Outline] = (),
@@ -48,13 +60,18 @@ def write_pdf(
     )
     kids = []
     for lines in pages:
-        content = b"q 400 0 0 400 90 200 cm /I Do Q" if lines is None else _text(lines)
+        drawn = picture
+        if isinstance(lines, Scan):
+            drawn = add(_jpeg(lines))
+            content = _shown(lines) + _text(lines.stamp)
+        else:
+            content = b"q 400 0 0 400 90 200 cm /I Do Q" if lines is None else _text(lines)
         stream = add(b"<</Length %d>>stream\n%s\nendstream" % (len(content), content))
         kids.append(
             add(
                 b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 595 842]/Contents %d 0 R/Resources"
                 b"<</Font<</W %d 0 R/C %d 0 R>>/XObject<</I %d 0 R>>>>>>"
-                % (tree, stream, western, chinese, picture)
+                % (tree, stream, western, chinese, drawn)
             )
         )
     objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(kids), _references(kids))
@@ -80,6 +97,21 @@ def write_pdf(
         lock = add(b"<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>" % (b"1" * 64, b"2" * 64))
         trailer += b"/Encrypt %d 0 R/ID[<%s><%s>]" % (lock, b"3" * 32, b"3" * 32)
     return _file(objects, trailer)
+
+
+def _jpeg(scan: Scan) -> bytes:
+    return (
+        b"<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceRGB"
+        b"/BitsPerComponent 8/Filter/DCTDecode/Length %d>>stream\n%s\nendstream"
+        % (scan.width, scan.height, len(scan.jpeg), scan.jpeg)
+    )
+
+
+def _shown(scan: Scan) -> bytes:
+    """The picture across the page, or as high as the page."""
+    scale = scan.share * min(595 / scan.width, 842 / scan.height)
+    width, height = scale * scan.width, scale * scan.height
+    return b"q %.2f 0 0 %.2f 0 %.2f cm /I Do Q " % (width, height, 842 - height)
 
 
 def _text(lines: Sequence[str]) -> bytes:

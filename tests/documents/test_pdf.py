@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag.documents import Document, UnreadableDocument, parse
+from agentic_rag.config import Ocr
+from agentic_rag.documents import Document, Reading, UnreadableDocument, parse
 from agentic_rag.documents.paragraphs import flow
 from tests.documents.pdf_writer import Outline, write_pdf
+
+WITHOUT_OCR = Reading(Ocr(enabled=False))
 
 
 def _page_of(document: Document, phrase: str) -> int:
@@ -18,17 +21,19 @@ def _page_of(document: Document, phrase: str) -> int:
 
 def test_pages_without_text_are_named_and_the_others_keep_their_numbers() -> None:
     pages = [[f"Words of page {n} here."] if n in (1, 5, 10) else None for n in range(1, 11)]
-    document = parse("/docs/scan.pdf", write_pdf(pages))
-    assert document.warnings == ("no text on pages 2-4, 6-9: OCR comes with the ocr extra",)
+    document = parse("/docs/scan.pdf", write_pdf(pages), reading=WITHOUT_OCR)
+    assert document.warnings == (
+        "no text on pages 2-4, 6-9; OCR is off, ocr.enabled = true has it on",
+    )
     assert [_page_of(document, f"page {n} here") for n in (1, 5, 10)] == [1, 5, 10]
     assert document.metadata["pages"] == 10
 
 
 def test_a_pdf_of_pictures_has_no_text_and_says_so() -> None:
-    document = parse("/docs/photo.pdf", write_pdf([None]))
+    document = parse("/docs/photo.pdf", write_pdf([None]), reading=WITHOUT_OCR)
     assert document.text == ""
     assert document.pages == ()
-    assert document.warnings == ("no text on page 1: OCR comes with the ocr extra",)
+    assert document.warnings == ("no text on page 1; OCR is off, ocr.enabled = true has it on",)
 
 
 def test_chinese_lines_are_joined_without_a_space_and_western_ones_with_one() -> None:
@@ -129,7 +134,7 @@ def test_a_pdf_with_bytes_changed_gives_a_document_or_an_error_of_ours(data: st.
     for _ in range(data.draw(st.integers(1, 6))):
         changed[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     try:
-        parse("a.pdf", bytes(changed)).text.encode()
+        parse("a.pdf", bytes(changed), reading=WITHOUT_OCR).text.encode()
     except UnreadableDocument as error:
         assert "'a.pdf'" in str(error)
 

@@ -166,7 +166,7 @@ def test_a_coding_cookie_is_obeyed() -> None:
     ("name", "data"),
     [
         ("a.pages", b"PK\x03\x04\x00\x00"),
-        ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
+        ("a.ogg", b"OggS\x00\x02\x00\x00"),
         ("a.ps", b"%!PS-Adobe"),
     ],
 )
@@ -179,8 +179,8 @@ def test_an_unknown_binary_type_is_unsupported_and_named(name: str, data: bytes)
 
 
 def test_a_binary_file_without_a_suffix_is_named_by_its_content() -> None:
-    with pytest.raises(UnsupportedDocument, match="'photo' is a PNG image"):
-        parse("/docs/photo", b"\x89PNG\r\n\x1a\n\x00\x00")
+    with pytest.raises(UnsupportedDocument, match="'song' is an Ogg recording"):
+        parse("/docs/song", b"OggS\x00\x02\x00\x00")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ FORETOLD = 0.05  # of the whole; before that, the speed says little
 STAGES = {
     "scan": "finding files",
     "parse": "reading",
+    "ocr": "reading scans",
     "embed": "embedding",
     "write": "writing",
     "index": "indexing",

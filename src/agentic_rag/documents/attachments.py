@@ -11,6 +11,7 @@ from agentic_rag.documents.composition import Composition
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.headings import file_name
+from agentic_rag.documents.reading import ReadingStopped
 
 # A mail in a mail in a mail is still somebody's; deeper nesting is a loop or an attack.
 MOST_DEPTH = 4
@@ -58,6 +59,8 @@ def add_attachments(
             told = str(error)
             own = told.startswith(f"'{file_name(name)}'")
             composition.warn(f"in it: {told}" if own else f"'{name}' in it is not read: {told}")
+        except ReadingStopped:
+            raise
         except Exception as error:  # one attachment never costs the others
             composition.warn(f"'{name}' in it cannot be parsed ({type(error).__name__}: {error})")
         else:

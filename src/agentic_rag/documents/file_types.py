@@ -6,7 +6,7 @@ from typing import Literal
 Family = Literal[
     "text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code",
     "eml", "mbox", "msg", "ipynb", "epub", "zip",
-    "word", "slides", "spreadsheet", "open_document", "rtf",
+    "word", "slides", "spreadsheet", "open_document", "rtf", "picture",
 ]  # fmt: skip
 
 _SUFFIXES: dict[Family, dict[str, str]] = {
@@ -47,6 +47,14 @@ _SUFFIXES: dict[Family, dict[str, str]] = {
         "application/vnd.oasis.opendocument.text": "odt ott",
         "application/vnd.oasis.opendocument.spreadsheet": "ods ots",
         "application/vnd.oasis.opendocument.presentation": "odp otp",
+    },
+    "picture": {
+        "image/png": "png",
+        "image/jpeg": "jpg jpeg jpe jfif",
+        "image/tiff": "tif tiff",
+        "image/bmp": "bmp dib",
+        "image/webp": "webp",
+        "image/gif": "gif",
     },
     "code": {
         "text/x-python": "py pyi",
@@ -106,6 +114,14 @@ def media_type(family: Family, given: str = "") -> str:
 # Text as bytes, but in a language meant for a program, and not one that is read here.
 _UNREAD_TEXT = (b"%!PS",)
 
+_PICTURES = (
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff",
+    b"GIF87a",
+    b"GIF89a",
+    b"II*\x00",
+    b"MM\x00*",
+)
 _MAIL_HEAD = 16_000
 _MAIL_HEADER = re.compile(
     rb"(?:return-path|received|delivered-to|x-[\w-]+|from|to|date|subject|message-id|mime-version"
@@ -156,6 +172,20 @@ def known_type(data: bytes) -> str | None:
     return "an MP4 or HEIC file" if data[4:8] == b"ftyp" else None
 
 
+def is_picture(data: bytes) -> bool:
+    """Whether the first bytes are those of a picture that OCR reads. A text that begins with the
+    two letters of a bitmap is none."""
+    if data.startswith(b"BM"):
+        return data[6:10] == bytes(4) and 12 <= int.from_bytes(data[14:18], "little") <= 124
+    return data.startswith(_PICTURES) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+
+
+def may_hold_pictures(media_type: str) -> bool:
+    """Whether documents of a media type may hold pictures that OCR reads."""
+    family, _ = BY_MEDIA_TYPE.get(media_type, (None, ""))
+    return family in ("pdf", "picture", "eml", "mbox", "msg", "zip")
+
+
 def is_pdf(data: bytes) -> bool:
     """Whether the first bytes are a PDF's."""
     return data.startswith(b"%PDF-")
@@ -202,5 +232,6 @@ def supported_types() -> str:
     return (
         "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, Word (.docx, .rtf), PowerPoint "
         "(.pptx), Excel (.xlsx, .xls), OpenDocument (.odt, .ods, .odp), CSV and TSV, JSON and JSON "
-        "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, and source code"
+        "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, pictures (with the ocr "
+        "extra), and source code"
     )

@@ -23,7 +23,9 @@ from agentic_rag.documents.office_types import office_family
 from agentic_rag.documents.open_document import parse_open_document
 from agentic_rag.documents.outlook import parse_msg
 from agentic_rag.documents.pdf import parse_pdf
+from agentic_rag.documents.picture import parse_picture
 from agentic_rag.documents.plain_text import parse_plain_text
+from agentic_rag.documents.reading import Reading, put_in_force
 from agentic_rag.documents.restructured_text import parse_restructured_text
 from agentic_rag.documents.rich_text import parse_rich_text
 from agentic_rag.documents.slides import parse_slides
@@ -60,24 +62,49 @@ _BYTES_PARSERS: dict[Family, Callable[[str, bytes, str], Document]] = {
     "slides": parse_slides,
     "spreadsheet": parse_spreadsheet,
     "open_document": parse_open_document,
+    "picture": parse_picture,
 }
 
 
-def parser_version(source_uri: str) -> str:
-    """What parsing a source of this name depends on besides its bytes; when it is another than at
-    the last time, the source is parsed again."""
-    return str(PARSER_VERSION)
+def parser_version(media_type: str, reading: Reading) -> str:
+    """What a document of this type depends on besides its bytes, without any colon."""
+    version = str(PARSER_VERSION)
+    if reading.reads_pictures and file_types.may_hold_pictures(media_type):
+        version += f"+ocr{reading.ocr.dpi}-{reading.ocr.min_confidence:g}"
+    return version
+
+
+def is_current(version: str, media_type: str, reading: Reading) -> bool:
+    """Whether what a parser of `version` made of the same bytes need not be made again.
+
+    What OCR has read stays as it is while OCR is off: a machine without the ocr extra takes no
+    text away.
+    """
+    if "+ocr" in version and not reading.reads_pictures:
+        return True
+    return version == parser_version(media_type, reading)
 
 
 def parse(
-    source_uri: str, data: bytes, folders: tuple[str, ...] = (), media_type: str = ""
+    source_uri: str,
+    data: bytes,
+    folders: tuple[str, ...] = (),
+    media_type: str = "",
+    reading: Reading | None = None,
 ) -> Document:
     """The document that `data` is, named `source_uri`, lying in `folders` below the root.
 
-    `media_type`, where a server gave one that says something, decides before the name. Raises
-    UnsupportedDocument for a type that is not read here and UnreadableDocument for a damaged,
-    locked or undecodable file.
+    `media_type`, where a server gave one that says something, decides before the name; `reading`
+    says how scans are read (None: as in the `parse` that this one is part of, else as the default
+    settings say). Raises UnsupportedDocument for a type that is not read here, UnreadableDocument
+    for a damaged, locked or undecodable file, and ReadingStopped.
     """
+    with put_in_force(reading):
+        document = _parse(source_uri, data, media_type)
+    return replace(document, knowledge_path=folders)
+
+
+def _parse(source_uri: str, data: bytes, media_type: str) -> Document:
     declared = media_type
     _, media_type = _family(source_uri, declared)
     family = family_of(source_uri, data, declared)
@@ -94,7 +121,7 @@ def parse(
     warnings = document.warnings
     if not document.text.strip() and document.given_chunks is None and not warnings:
         warnings = ("the file holds no text",)
-    return replace(document, knowledge_path=folders, warnings=warnings)
+    return replace(document, warnings=warnings)
 
 
 def family_of(uri: str, data: bytes, media_type: str = "") -> Family | None:
@@ -105,6 +132,8 @@ def family_of(uri: str, data: bytes, media_type: str = "") -> Family | None:
         return "pdf"
     if file_types.is_epub(data):
         return "epub"
+    if file_types.is_picture(data):
+        return "picture"
     if office := office_family(data, family):
         return office
     if family == "msg" and not file_types.is_ole2(data):

@@ -9,6 +9,8 @@ from agentic_rag.text.document import Scalar
 
 Mode = Literal["keyword", "semantic", "bm25", "hybrid"]
 DocumentStatus = Literal["ready", "empty", "failed"]
+Stage = Literal["scan", "parse", "ocr", "embed", "write", "index"]
+Unit = Literal["documents", "pages", "sentences", "rows"]
 
 
 class NoKnowledgeBase(AragError):
@@ -130,10 +132,10 @@ class Progress:
     """How far a stage is. `total` is None while unknown, and of sentences an estimate unless it
     is `exact`."""
 
-    stage: Literal["scan", "parse", "embed", "write", "index"]
+    stage: Stage
     done: int
     total: int | None
-    unit: Literal["documents", "sentences", "rows"]
+    unit: Unit
     detail: str = ""
     exact: bool = False
 

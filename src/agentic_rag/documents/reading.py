@@ -1,0 +1,70 @@
+"""How a source is read besides what its bytes say: the settings of OCR, and how a reader that takes
+long tells how far it is and is stopped.
+
+`parse` puts a reading in force for as long as it runs, so that a scan inside a mail inside an
+archive is read like one on disk.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from agentic_rag.config import Ocr
+from agentic_rag.documents import ocr
+from agentic_rag.errors import AragError
+
+
+class ReadingStopped(AragError):
+    """Reading was stopped as asked, before the document was whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`on_page` is told after how many of how many pages of a file OCR is, `stopped` is asked
+    before each one."""
+
+    ocr: Ocr = field(default_factory=Ocr)
+    on_page: Callable[[int, int], None] = lambda done, total: None
+    stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Whether OCR is on: installed, and not switched off."""
+        return self.ocr.enabled and ocr.is_installed()
+
+    @property
+    def cure(self) -> str:
+        """Where pictures are not read, what to do to have them read."""
+        if not ocr.is_installed():
+            return f"for OCR: {ocr.INSTALL}"
+        return "OCR is off, ocr.enabled = true has it on"
+
+    def page(self, done: int, total: int) -> None:
+        """To be called before each page, and with `done` = `total` at the end. Raises
+        ReadingStopped."""
+        if self.stopped():
+            raise ReadingStopped("reading was stopped; index it again to have it whole")
+        self.on_page(done, total)
+
+
+_BY_DEFAULT = Reading()
+_IN_FORCE: ContextVar[Reading] = ContextVar("reading", default=_BY_DEFAULT)
+
+
+def in_force() -> Reading:
+    """The reading of the `parse` that runs."""
+    return _IN_FORCE.get()
+
+
+@contextmanager
+def put_in_force(reading: Reading | None) -> Iterator[None]:
+    """Make a reading the one in force; None leaves the one that is."""
+    if reading is None:
+        yield
+        return
+    token = _IN_FORCE.set(reading)
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(token)
