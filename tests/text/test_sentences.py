@@ -126,3 +126,19 @@ def test_cutting_loses_nothing_and_keeps_the_limit(text: str, limit: int) -> Non
         assert end > start
         # One grapheme cluster may be longer than a tiny limit and is kept whole.
         assert tokens <= limit or end - start <= 40
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "他说：“好的。行。”然后在3.5秒内离开；第二件事（见第4页。）也办完了！",
+        'Dr. Smith said "no. yes." at p. 4. Then (see fig. 2.) it went on! ',
+    ],
+)
+def test_a_long_line_is_cut_where_a_short_one_is(sentence: str) -> None:
+    few, many = sentence * 20, sentence * 400
+    short = sentence_spans(few)
+    long = sentence_spans(many)
+    assert long[: len(short) - 2] == short[: len(short) - 2]
+    assert len(long) == pytest.approx(20 * len(short), abs=20)
+    assert "".join(many[start:end] for start, end in long) == many

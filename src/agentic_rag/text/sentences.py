@@ -23,6 +23,7 @@ _HAN_STOP = re.compile(f"(?<=[{HAN}])(?:；|…+|．)[”’」』）》]*")
 _SHORTEST_CLAUSE = 8  # characters; a shorter piece stays with what follows
 _CODE_BLOCK = 300  # characters of code that make one sentence
 _WRAPPED_LINE = 40  # columns; a shorter line that ends is taken to end on purpose
+_WINDOW = 4_000  # characters
 _STOPS = ".!?。！？…：:;；"
 _CLOSERS = "\"'”’」』）)]}》"
 _CLAUSE_MARKS = re.compile(r"[，、；：,;:]+[”’」』）)\"']*|\s+")
@@ -124,10 +125,28 @@ def _columns(line: str) -> int:
 
 
 def _stops(text: str, line: Span, code: str) -> Iterator[Span]:
-    position = line[0]
-    for sentence in sentencex.segment(code, text[slice(*line)]):
-        yield from _clauses(text, position, position + len(sentence))
-        position += len(sentence)
+    position, end = line
+    for sentence in _segmented(text, position, end, code):
+        yield from _clauses(text, position, position + sentence)
+        position += sentence
+
+
+def _segmented(text: str, start: int, end: int, code: str) -> Iterator[int]:
+    """Lengths of the sentences of a line, which `sentencex` takes the square of its length for:
+    it is given windows, whose last sentence may be half and begins the next one."""
+    size = _WINDOW
+    while start < end:
+        window = text[start : min(end, start + size)]
+        lengths = [len(sentence) for sentence in sentencex.segment(code, window)]
+        if start + len(window) == end:
+            yield from lengths
+            return
+        if len(lengths) < 2:
+            size *= 2  # no stop in all of it
+            continue
+        yield from lengths[:-1]
+        start += sum(lengths[:-1])
+        size = _WINDOW
 
 
 def _clauses(text: str, start: int, end: int) -> Iterator[Span]:
