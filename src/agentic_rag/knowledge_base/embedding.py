@@ -19,6 +19,7 @@ from agentic_rag.knowledge_base.rows import SentenceDraft
 from agentic_rag.models.embedder import Embedder, EmbeddingFailed, Vectors
 from agentic_rag.models.embedders.watched import (
     EmbedderUnavailable,
+    EmbeddingStopped,
     Outcome,
     Watch,
     WatchedEmbedder,
@@ -27,6 +28,9 @@ from agentic_rag.models.embedders.watched import (
 )
 
 _TAKE = 10_000  # rows fetched at once
+
+# What is no fault of the document in hand, and would meet the next one too.
+ENDS_THE_RUN = (EmbedderUnavailable, EmbeddingModelMismatch, EmbeddingStopped)
 
 
 class IndexingEnded(EmbedderUnavailable):
@@ -120,6 +124,7 @@ class VectorSource:
     shortened: set[bytes] = field(default_factory=set)
     embedded: int = 0
     reused: int = 0
+    _ahead: set[bytes] = field(default_factory=set)  # embedded, and not asked for yet
     _stored: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
     @property
@@ -139,17 +144,22 @@ class VectorSource:
         Raises as `embed_all`; what was embedded until then is in `fresh`, and `at_hand` gives it.
         """
         known = self._known(drafts)
-        missing: dict[bytes, str] = {}
-        for draft in drafts:
-            if draft.hash not in known and draft.hash not in self.failed:
-                missing.setdefault(draft.hash, draft.text)
-        # Length counts for the speed of most models; the order is put right by the hash.
-        order = sorted(missing, key=lambda hash: len(missing[hash]))
-        if order:
-            self._embed(order, [missing[h] for h in order])
-        self.embedded += len(order)
-        self.reused += len(drafts) - len(order)
+        asked = self._embed_missing(drafts, known)
+        ahead = self._ahead & {draft.hash for draft in drafts}
+        self._ahead -= ahead
+        self.reused += len(drafts) - asked - len(ahead)
         return self._joined(drafts, known)
+
+    def embed_ahead(self, drafts: Sequence[SentenceDraft]) -> None:
+        """Embed now what `vectors` will be asked for before the next commit. Raises as it does."""
+        before = set(self.fresh) | set(self.failed)
+        self._embed_missing(drafts, self._known(drafts))
+        self._ahead |= (set(self.fresh) | set(self.failed)) - before
+
+    def has_all(self, drafts: Sequence[SentenceDraft]) -> bool:
+        """Whether `vectors` would embed nothing."""
+        known = self._known(drafts)
+        return all(draft.hash in known or draft.hash in self.failed for draft in drafts)
 
     def at_hand(
         self, drafts: Sequence[SentenceDraft]
@@ -181,6 +191,21 @@ class VectorSource:
         self.table = table
         self._stored = None
         self.fresh = {}
+
+    def _embed_missing(
+        self, drafts: Sequence[SentenceDraft], known: Mapping[bytes, NDArray[np.float32]]
+    ) -> int:
+        """Embed what is not `known`; how many texts that were."""
+        missing: dict[bytes, str] = {}
+        for draft in drafts:
+            if draft.hash not in known and draft.hash not in self.failed:
+                missing.setdefault(draft.hash, draft.text)
+        # Length counts for the speed of most models; the order is put right by the hash.
+        order = sorted(missing, key=lambda hash: len(missing[hash]))
+        if order:
+            self._embed(order, [missing[h] for h in order])
+        self.embedded += len(order)
+        return len(order)
 
     def _embed(self, hashes: Sequence[bytes], texts: Sequence[str]) -> None:
         outcome = Outcome()

@@ -1,10 +1,10 @@
 """Bringing documents in: scan, parse, cut, embed, commit; one document after another."""
 
+import hashlib
 import json
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -15,24 +15,18 @@ import pyarrow as pa
 from agentic_rag.config import Settings
 from agentic_rag.documents import (
     Problem,
-    Reading,
-    ReadingStopped,
     Source,
     UnsupportedDocument,
     find_sources,
     parse,
+    parser_version,
 )
 from agentic_rag.errors import AragError
-from agentic_rag.knowledge_base import content_hash
+from agentic_rag.knowledge_base.ahead import Ahead, Parsed
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
-from agentic_rag.knowledge_base.embedding import IndexingEnded, VectorSource
+from agentic_rag.knowledge_base.embedding import ENDS_THE_RUN, IndexingEnded, VectorSource
 from agentic_rag.knowledge_base.missing_vectors import embed_missing
-from agentic_rag.knowledge_base.records import (
-    DocumentOutcome,
-    EmbeddingModelMismatch,
-    IndexReport,
-    Progress,
-)
+from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress
 from agentic_rag.knowledge_base.rows import (
     chunk_rows,
     document_row,
@@ -43,33 +37,17 @@ from agentic_rag.knowledge_base.rows import (
 )
 from agentic_rag.knowledge_base.scanning import KnowledgeBases, gone_uris
 from agentic_rag.knowledge_base.tables import Writer
+from agentic_rag.knowledge_base.wishes import Kind, Wishes
 from agentic_rag.models.embedder import Embedder
 from agentic_rag.models.embedders.watched import EmbedderUnavailable, EmbeddingStopped, Watch
 from agentic_rag.text.chunking import ChunkDraft, chunk_document
-from agentic_rag.text.document import Document, Scalar
+from agentic_rag.text.document import Document
 
 # A file written this shortly before it was indexed may change again under the same time stamp.
 _RACY_NS = 2_000_000_000
-# What is no fault of the document in hand, and would meet the next one too.
-_ENDS_THE_RUN = (EmbedderUnavailable, EmbeddingModelMismatch, EmbeddingStopped)
 
-Stage = Literal["scan", "parse", "ocr", "embed", "write", "index"]
-Unit = Literal["documents", "pages", "sentences", "rows"]
-Kind = Literal[
-    "added", "updated", "unchanged", "removed", "empty", "failed", "unsupported", "warnings"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the caller of a run asked for."""
-
-    sync: bool = False
-    retry_failed: bool = False
-    exclude: tuple[str, ...] = ()
-    metadata: Mapping[str, Scalar] = field(default_factory=dict)
-    on_progress: Callable[[Progress], None] = lambda progress: None
-    stop: threading.Event = field(default_factory=threading.Event)
+Stage = Literal["scan", "parse", "embed", "write", "index"]
+Unit = Literal["documents", "sentences", "rows"]
 
 
 class Indexing:
@@ -99,8 +77,8 @@ class Indexing:
         rows = writer.table("documents").to_table().to_pylist()
         self._known: dict[str, Row] = {row["uri"]: row for row in rows}
         self._batches = Batches(writer, settings.index)
-        self._reading = Reading(settings.ocr, self._page_read, self._stopped)
-        self._pages_read = 0
+        batch_size = settings.embedding.batch_size
+        self._ahead = Ahead(self._vectors, batch_size, self._finish, self._put_aside)
         self._sentences_done = 0
         self._sentences_met = 0
         self._bytes_parsed = 0
@@ -139,6 +117,7 @@ class Indexing:
                 self._take(source)
                 if self._batches.is_full():
                     self._commit()
+            self._ahead.flush()
             if self._wishes.retry_failed and not self._stopped():
                 self._commit()
                 self._embed_missing()
@@ -187,6 +166,8 @@ class Indexing:
     # -- one document -------------------------------------------------------------------------
 
     def _take(self, source: Source) -> None:
+        if self._ahead.holds(source.uri):  # it is met a second time
+            self._ahead.flush()
         known = self._known.get(source.uri)
         if known and self._looks_unchanged(source, known):
             self._keep(source, known)
@@ -194,24 +175,31 @@ class Indexing:
         try:
             content = source.read(self._settings.index.max_file_mb * 1_000_000)
             source = replace(source, size=len(content.data))
-            digest = content_hash.digest(content.data)
-            if known and content_hash.is_known(digest, known, self._reading):
+            digest = _hash(source, content.data)
+            if known and known["content_hash"] == digest:
                 self._keep(source, known, touched=True)
                 return
             folders = _folders(source, known)
-            document = parse(source.uri, content.data, folders, content.media_type, self._reading)
-            digest = content_hash.content_hash(digest, document.media_type, self._reading)
+            document = parse(source.uri, content.data, folders, content.media_type)
             drafts = self._cut(document)
             self._bytes_parsed += source.size
-            self._embed(source, known, digest, document, drafts)
-        except _ENDS_THE_RUN:
-            raise
-        except ReadingStopped:
-            return
+            sentences = sentences_to_embed(drafts, self._writer.head.with_heading)
         except UnsupportedDocument as error:
             self._tell("unsupported", source.uri, reason=str(error), explicit=source.explicit)
         except Exception as error:  # one document never stops the others
             self._fail(source, known, _reason(error))
+        else:
+            self._sentences_met += len(sentences)
+            number = int(known["number"]) if known else self._batches.new_number()
+            self._ahead.put(Parsed(source, known, number, digest, document, drafts, sentences))
+
+    def _finish(self, parsed: Parsed) -> None:
+        try:
+            self._embed(parsed)
+        except ENDS_THE_RUN:
+            raise
+        except Exception as error:
+            self._fail(parsed.source, parsed.known, _reason(error), parsed.number)
 
     def _looks_unchanged(self, source: Source, known: Row) -> bool:
         if self._wishes.retry_failed and known["status"] == "failed":
@@ -219,7 +207,9 @@ class Indexing:
         if not source.mtime_ns:
             return False
         same = known["size"] == source.size and known["mtime_ns"] == source.mtime_ns
-        same = same and content_hash.is_read_as_now(known, self._reading)
+        # A document that failed has no hash; it is tried again when its file changes.
+        parser = known["content_hash"].partition(":")[0] or parser_version(source.uri)
+        same = same and parser == parser_version(source.uri)
         return same and bool(known["indexed_ns"] - source.mtime_ns > _RACY_NS)
 
     def _keep(self, source: Source, known: Row, *, touched: bool = False) -> None:
@@ -252,17 +242,9 @@ class Indexing:
             document, chunking["size"], chunking["overlap_tokens"], chunking["overlap_sentences"]
         )
 
-    def _embed(
-        self,
-        source: Source,
-        known: Row | None,
-        digest: str,
-        document: Document,
-        drafts: Sequence[ChunkDraft],
-    ) -> None:
-        number = int(known["number"]) if known else self._batches.new_number()
-        sentences = sentences_to_embed(drafts, self._writer.head.with_heading)
-        self._sentences_met += len(sentences)
+    def _embed(self, parsed: Parsed) -> None:
+        source, known, number = parsed.source, parsed.known, parsed.number
+        document, drafts, sentences = parsed.document, parsed.drafts, parsed.sentences
         parts: list[pa.Table] = []
         missing = 0
         spilled = False
@@ -272,9 +254,9 @@ class Indexing:
             done += len(part)
             try:
                 vectors, present = self._vectors.vectors(part)
-            except _ENDS_THE_RUN:
+            except ENDS_THE_RUN:
                 parts.append(sentence_rows(number, *self._vectors.at_hand(part)))
-                self._put_aside(number, parts, first=not spilled)
+                self._spill(number, parts, first=not spilled)
                 raise
             except Exception:
                 if spilled:
@@ -284,12 +266,12 @@ class Indexing:
             parts.append(sentence_rows(number, part, vectors, present))
             missing += len(part) - sum(present)
             if done < len(sentences) and (self._stopped() or self._batches.is_full()):
-                self._put_aside(number, parts, first=not spilled)
+                self._spill(number, parts, first=not spilled)
                 spilled, parts = True, []
                 if self._stopped():
                     return
         given = {**(json.loads(known["given_metadata"]) if known else {}), **self._wishes.metadata}
-        row = document_row(number, source, digest, document, drafts, given)
+        row = document_row(number, source, parsed.digest, document, drafts, given)
         row["sentences"], row["without_vector"] = len(sentences), missing
         self._known[source.uri] = row
         kind: Kind = "empty" if not drafts else "updated" if known else "added"
@@ -311,15 +293,27 @@ class Indexing:
             for kind, reason in told:
                 self._tell(kind, one.row["uri"], one.row["number"], reason, one.row["chunks"])
 
-    def _put_aside(self, number: int, parts: list[pa.Table], *, first: bool) -> None:
+    def _put_aside(self, documents: Sequence[Parsed]) -> None:
+        """`_spill` for several documents: the vectors of theirs that are at hand."""
+        parts = [
+            (one.number, [sentence_rows(one.number, *self._vectors.at_hand(one.sentences))])
+            for one in documents
+        ]
+        for number, rows in parts:
+            self._spill(number, rows, first=True)
+
+    def _spill(self, number: int, parts: list[pa.Table], *, first: bool) -> None:
         """Put vectors of a document that is not whole where the next run finds them; the documents
         before it are, so they are committed."""
         self._commit()
         self._batches.spill(number, parts, first=first)
 
-    def _fail(self, source: Source, known: Row | None, reason: str) -> None:
+    def _fail(
+        self, source: Source, known: Row | None, reason: str, number: int | None = None
+    ) -> None:
         """Record a failure. An earlier version of the document goes on serving."""
-        number = int(known["number"]) if known else self._batches.new_number()
+        if number is None:
+            number = int(known["number"]) if known else self._batches.new_number()
         row = failed_row(number, source, known, reason)
         self._known[source.uri] = row
         self._batches.put(Entry(row, partial(self._report, row, "failed", source.explicit, ())))
@@ -369,14 +363,6 @@ class Indexing:
             )
             self._tell("warnings", str(self._writer.directory), reason=reason)
 
-    def _page_read(self, done: int, total: int) -> None:
-        before = self._pages_read
-        self._progress("ocr", before + done, before + total, "pages")
-        if done == total:
-            self._pages_read += total
-        if self._batches.is_full():
-            self._commit()  # a scan takes long; the documents before it are whole
-
     def _count(self, sentences: int, detail: str = "") -> None:
         self._sentences_done += sentences
         # What is still to come is guessed from the bytes that are still to be parsed.
@@ -396,6 +382,11 @@ class Indexing:
 def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
     """The knowledge path of a source; a file named by itself keeps the one it was met with."""
     return tuple(known["folders"]) if source.explicit and known else source.folders
+
+
+def _hash(source: Source, data: bytes) -> str:
+    """The content hash, behind the version of the parser that read the content."""
+    return f"{parser_version(source.uri)}:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
 
 
 def _reason(error: Exception) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Characters of a slice: two seconds' work of the local embedder on two cores. A sentence may be
 # as long as a whole chunk.
-_SLICE = 8_000
+SLICE = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def slices(
     part: list[SentenceDraft] = []
     characters = 0
     for sentence in sentences:
-        if part and (len(part) >= at_once * batch_size or characters >= at_once * _SLICE):
+        if part and (len(part) >= at_once * batch_size or characters >= at_once * SLICE):
             yield part
             part, characters = [], 0
         part.append(sentence)
