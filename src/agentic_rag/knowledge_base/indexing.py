@@ -1,13 +1,11 @@
 """Bringing documents in: scan, parse, cut, embed, commit; one document after another."""
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +13,20 @@ import pyarrow as pa
 from agentic_rag.config import Settings
 from agentic_rag.documents import (
     Problem,
+    Reading,
+    ReadingStopped,
     Source,
     UnsupportedDocument,
     find_sources,
     parse,
-    parser_version,
 )
 from agentic_rag.errors import AragError
+from agentic_rag.knowledge_base import content_hash
 from agentic_rag.knowledge_base.ahead import Ahead, Parsed
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
 from agentic_rag.knowledge_base.embedding import ENDS_THE_RUN, IndexingEnded, VectorSource
 from agentic_rag.knowledge_base.missing_vectors import embed_missing
-from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress
+from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress, Stage, Unit
 from agentic_rag.knowledge_base.rows import (
     chunk_rows,
     document_row,
@@ -45,9 +45,6 @@ from agentic_rag.text.document import Document
 
 # A file written this shortly before it was indexed may change again under the same time stamp.
 _RACY_NS = 2_000_000_000
-
-Stage = Literal["scan", "parse", "embed", "write", "index"]
-Unit = Literal["documents", "sentences", "rows"]
 
 
 class Indexing:
@@ -79,6 +76,8 @@ class Indexing:
         self._batches = Batches(writer, settings.index)
         batch_size = settings.embedding.batch_size
         self._ahead = Ahead(self._vectors, batch_size, self._finish, self._put_aside)
+        self._reading = Reading(settings.ocr, self._page_read, self._stopped)
+        self._pages_read = 0
         self._sentences_done = 0
         self._sentences_met = 0
         self._bytes_parsed = 0
@@ -175,15 +174,18 @@ class Indexing:
         try:
             content = source.read(self._settings.index.max_file_mb * 1_000_000)
             source = replace(source, size=len(content.data))
-            digest = _hash(source, content.data)
-            if known and known["content_hash"] == digest:
+            digest = content_hash.digest(content.data)
+            if known and content_hash.is_known(digest, known, self._reading):
                 self._keep(source, known, touched=True)
                 return
             folders = _folders(source, known)
-            document = parse(source.uri, content.data, folders, content.media_type)
+            document = parse(source.uri, content.data, folders, content.media_type, self._reading)
+            digest = content_hash.content_hash(digest, document.media_type, self._reading)
             drafts = self._cut(document)
             self._bytes_parsed += source.size
             sentences = sentences_to_embed(drafts, self._writer.head.with_heading)
+        except ReadingStopped:
+            return
         except UnsupportedDocument as error:
             self._tell("unsupported", source.uri, reason=str(error), explicit=source.explicit)
         except Exception as error:  # one document never stops the others
@@ -207,9 +209,7 @@ class Indexing:
         if not source.mtime_ns:
             return False
         same = known["size"] == source.size and known["mtime_ns"] == source.mtime_ns
-        # A document that failed has no hash; it is tried again when its file changes.
-        parser = known["content_hash"].partition(":")[0] or parser_version(source.uri)
-        same = same and parser == parser_version(source.uri)
+        same = same and content_hash.is_read_as_now(known, self._reading)
         return same and bool(known["indexed_ns"] - source.mtime_ns > _RACY_NS)
 
     def _keep(self, source: Source, known: Row, *, touched: bool = False) -> None:
@@ -363,6 +363,14 @@ class Indexing:
             )
             self._tell("warnings", str(self._writer.directory), reason=reason)
 
+    def _page_read(self, done: int, total: int) -> None:
+        before = self._pages_read
+        self._progress("ocr", before + done, before + total, "pages")
+        if done == total:
+            self._pages_read += total
+        if self._batches.is_full():
+            self._commit()  # a scan takes long; the documents before it are whole
+
     def _count(self, sentences: int, detail: str = "") -> None:
         self._sentences_done += sentences
         # What is still to come is guessed from the bytes that are still to be parsed.
@@ -382,11 +390,6 @@ class Indexing:
 def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
     """The knowledge path of a source; a file named by itself keeps the one it was met with."""
     return tuple(known["folders"]) if source.explicit and known else source.folders
-
-
-def _hash(source: Source, data: bytes) -> str:
-    """The content hash, behind the version of the parser that read the content."""
-    return f"{parser_version(source.uri)}:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
 
 
 def _reason(error: Exception) -> str:
