@@ -164,14 +164,6 @@ class Workflow(_Section):
     answer_tokens: int = Field(2048, ge=64)
 
 
-class Ocr(_Section):
-    """How scanned pages and pictures are read, where the ocr extra is installed."""
-
-    enabled: bool = True
-    min_confidence: float = Field(0.5, ge=0, le=1)  # PP-OCR's own drop_score
-    dpi: int = Field(200, ge=72, le=600)  # of a rendered page
-
-
 class Web(_Section):
     """How URLs are fetched."""
 
@@ -222,7 +214,6 @@ class Settings(BaseSettings):
     answer: AnswerSettings = AnswerSettings()
     agent: AgentSettings = AgentSettings()
     index: Index = Index()
-    ocr: Ocr = Ocr()
     ocr: Ocr = Ocr()
     web: Web = Web()
     web_search: WebSearch = WebSearch()

@@ -259,9 +259,6 @@ MEANING = {
     "workflow.rewrite_tokens": "The longest reply of the first stage, in the model's tokens.",
     "workflow.evaluate_tokens": "The longest evaluation.",
     "workflow.answer_tokens": "The longest answer.",
-    "ocr.enabled": "Read scanned pages and pictures, where the ocr extra is installed.",
-    "ocr.min_confidence": "Lines that OCR is less sure of, 0 to 1, are left out and reported.",
-    "ocr.dpi": "How finely a scanned page is rendered, in dots an inch.",
     "web.allow_private": "Whether URLs may lead to this machine or to private networks.",
     "web.timeout": "Seconds that fetching a page may take.",
     "web_search.provider": (
