@@ -29,6 +29,7 @@ _logger = logging.getLogger(__name__)
 _JINA, _PLAIN, _TEI = "jina", "plain", "tei"
 # What a refusal for too long a text speaks of; texts are then cut to these many characters.
 _TOO_LONG = re.compile(r"token|length|too long|context|truncat|exceed", re.IGNORECASE)
+_OF_FORM = re.compile(r"field|missing|required|unknown param|documents|texts", re.IGNORECASE)
 _CUTS = (2_000, 1_000, 500)
 _REFUSED = (400, 413, 422)
 _CONNECT = 5.0  # seconds
@@ -135,8 +136,8 @@ class HttpReranker:
                 )
                 self._longest = longest
             return sorted(ranked, key=lambda one: (-one.score, one.index))
-        # What the last form was refused for says more than that another form was not known.
-        told = next((r for r in reversed(refused) if r.status == 413), refused[-1])
+        # That a form was not known says nothing where another one was.
+        told = next((one for one in refused if not _OF_FORM.search(one.said)), refused[0])
         raise RerankFailed(
             f"The reranker {self.name} at {self._shown} refuses the request ({told.said}); check "
             "rerank.model, and lower rerank.batch_size or rerank.candidates if it is too large."
@@ -144,7 +145,7 @@ class HttpReranker:
 
     def _ways(self, count: int, refused: list[_Refused]) -> Iterator[tuple[str, int, int | None]]:
         """Forms, most texts in one request and longest text to try, by what was refused so far."""
-        forms = [self._form] if self._form else [_JINA, _PLAIN, _TEI]
+        forms = sorted((_JINA, _PLAIN, _TEI), key=lambda form: form != self._form)
         sizes = [min(count, self._most or count)]
         if self._batch_size < sizes[0]:
             sizes.append(self._batch_size)
