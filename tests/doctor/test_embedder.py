@@ -60,7 +60,7 @@ def test_a_wrong_key_or_address_or_model_is_told_with_its_cure(
     assert part.works is False
     assert "cannot be reached" in part.detail
     assert part.cure.startswith("Start it, or correct")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # patience is 180
 
 
 def test_another_width_than_the_knowledge_bases_is_told(

@@ -83,14 +83,16 @@ class RemoteEmbedder:
     ) -> None:
         """As in `WatchedEmbedder`."""
         self._expect(dimensions, watch)
-        self._bulk([self._prompts.passage + text for text in texts], "passage", outcome, watch)
+        asked = [self._prompts.passage + text for text in texts]
+        self._bulk(self._calls, asked, "passage", dimensions, outcome, watch)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of several questions at once, a row of NaN for one without. Raises as
-        `embed_passages`; with its patience, not with that of one question."""
+        `embed_passages`, with no more patience than for a query."""
         outcome = Outcome()
-        self._expect(self.dimensions, Watch())
-        self._bulk([self._prompts.query + text for text in texts], "query", outcome, Watch())
+        asked = [self._prompts.query + text for text in texts]
+        calls = self._calls_of(self._settings.query_timeout)
+        self._bulk(calls, asked, "query", self.dimensions, outcome, Watch())
         vectors = np.full((len(texts), self.dimensions), np.nan, dtype=np.float32)
         for place, vector in outcome.vectors.items():
             vectors[place] = vector
@@ -132,11 +134,17 @@ class RemoteEmbedder:
                 f"dimensions, not of {dimensions}; set embedding.model back."
             )
 
-    def _bulk(self, texts: Sequence[str], kind: Kind, outcome: Outcome, watch: Watch) -> None:
-        assert self.known_dimensions is not None
+    @staticmethod
+    def _bulk(
+        calls: Calls,
+        texts: Sequence[str],
+        kind: Kind,
+        dimensions: int,
+        outcome: Outcome,
+        watch: Watch,
+    ) -> None:
         cleaned = [_as_utf8(text) for text in texts]
-        work = self._calls.embed(cleaned, kind, self.known_dimensions, outcome)
-        _told(self._calls, watch, work)
+        _told(calls, watch, calls.embed(cleaned, kind, dimensions, outcome))
 
     async def _query(self, text: str, limit: float) -> Vectors:
         try:
