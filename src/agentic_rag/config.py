@@ -153,6 +153,7 @@ class Workflow(_Section):
     variants: int = Field(3, ge=0, le=6)
     threshold: int = Field(32, ge=0, le=40)  # of 40: 80 %
     rounds: int = Field(1, ge=1, le=3)  # of retrieval in the documents before the web
+    main_query_weight: float = Field(2, gt=0)  # a variant's is 1; benchmarks/workflow.py
     profile: str = "general"  # or "legal", or the path of a template
     authority: tuple[Literal["documents", "web"], ...] = ("documents", "web")
     bm25_k1: float = Field(1.5, ge=0)

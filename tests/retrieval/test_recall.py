@@ -3,10 +3,11 @@ where a route is missing."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from agentic_rag.config import Rerank, Search, Settings
+from agentic_rag.config import Rerank, Search, Settings, Workflow
 from agentic_rag.knowledge_base import BadQuery, Filter, KnowledgeBase, Snapshot
 from agentic_rag.models.embedder import EmbeddingFailed, LocalEmbedder, Vectors
 from agentic_rag.retrieval import Recalled, recall
@@ -108,6 +109,27 @@ def test_an_identifier_finds_the_text_that_holds_it_and_not_the_one_that_is_alik
     snapshot: Snapshot,
 ) -> None:
     assert names(asked(snapshot, "E-0423", top_k=1)) == ["faults.md"]
+
+
+def test_the_main_query_weighs_more_than_a_variant(snapshot: Snapshot) -> None:
+    assert names(asked(snapshot, "paid holiday", "boil the potatoes", top_k=1)) == ["leave.md"]
+    assert names(asked(snapshot, "boil the potatoes", "paid holiday", top_k=1)) == ["kitchen.txt"]
+    light = Settings(workflow=Workflow(main_query_weight=0.1))
+    found = asked(snapshot, "paid holiday", "boil the potatoes", top_k=1, settings=light)
+    assert names(found) == ["kitchen.txt"]
+
+
+@pytest.mark.parametrize("fusion", ["scaled", "rrf"])
+def test_scores_do_not_grow_with_the_number_of_queries(
+    snapshot: Snapshot, fusion: Literal["scaled", "rrf"]
+) -> None:
+    settings = Settings(search=Search(fusion=fusion))
+    one = asked(snapshot, "paid holiday", settings=settings).hits[0]
+    many = asked(snapshot, *["paid holiday", "days of holiday", "holiday"], settings=settings)
+    greatest = 1 if fusion == "scaled" else 1 / 61
+    for best in (one, many.hits[0]):
+        assert Path(best.hit.uri).name == "leave.md"
+        assert best.fused_score == pytest.approx(greatest)
 
 
 def test_a_chunk_stands_once_however_many_queries_find_it(snapshot: Snapshot) -> None:

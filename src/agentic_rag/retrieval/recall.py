@@ -1,11 +1,12 @@
 """Several queries, each by BM25 and by vectors, fused into one ranking.
 
 Every list of a query and a route counts with a weight: the route's by the type of the query, the
-query's by its place. Lists are fused by weighted reciprocal ranks (Cormack et al. 2009). Each
-gives a pool of fixed size, so that asking for more hits never reorders the first ones.
+query's by its place. Lists are fused as `search.fusion` says: by their scores, scaled to 0-1, or by
+reciprocal ranks (Cormack et al. 2009). Each gives a pool of fixed size, so that asking for more
+hits never reorders the first ones.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from agentic_rag.knowledge_base import (
 )
 from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys
-from agentic_rag.knowledge_base.hybrid import reciprocal_ranks
+from agentic_rag.knowledge_base.hybrid import reciprocal_ranks, scaled
 from agentic_rag.knowledge_base.semantic import MeaningPool
 from agentic_rag.knowledge_base.snapshot import Snippeter
 from agentic_rag.models.embedder import EmbeddingFailed
@@ -86,6 +87,21 @@ class _Query:
             yield bm25, *self.by_words
 
 
+@dataclass(frozen=True, slots=True)
+class _Fused:
+    """All keys found, ascending; what each query gives each of them, and whether it found it, both
+    (queries, keys)."""
+
+    keys: Keys
+    shares: Floats
+    finders: NDArray[np.bool_]
+
+    def best(self, count: int) -> "_Fused":
+        """The best keys, best first, ties in reading order."""
+        order = np.lexsort((self.keys, -self.shares.sum(axis=0)))[:count]
+        return _Fused(self.keys[order], self.shares[:, order], self.finders[:, order])
+
+
 def recall(
     snapshot: Snapshot,
     queries: Sequence[str],
@@ -106,9 +122,7 @@ def recall(
         raise BadQuery(f"{top_k} hits were asked for; ask for at least 1.")
     allowed = snapshot.allowed(where)
     found, notices = _found(snapshot, asked, allowed, settings)
-    pool, shares = _shares(found, settings.search)
-    order = np.lexsort((pool, -shares.sum(axis=0)))[:top_k]
-    hits = _scored_hits(snapshot, found, pool[order], shares[:, order])
+    hits = _scored_hits(snapshot, found, _fused(found, settings).best(top_k))
     meanings = [query.meaning for query in found if query.meaning is not None]
     related = any(meaning.related for meaning in meanings) if meanings else bool(hits)
     return Recalled(hits, related, notices)
@@ -169,24 +183,32 @@ def _told(problems: Sequence[Exception], asked: int) -> tuple[str, ...]:
     )
 
 
-def _shares(found: Sequence[_Query], search: "Search") -> tuple[Keys, Floats]:
-    """All keys found, ascending, and what each query gives each of them, (queries, keys)."""
+def _fused(found: Sequence[_Query], settings: "Settings") -> _Fused:
+    """Weights are made to sum to 1, so that scores do not grow with the number of queries."""
+    search = settings.search
+    ranks = partial(reciprocal_ranks, k=search.rrf_k)
+    fuse: Callable[[Floats], Floats] = ranks if search.fusion == "rrf" else scaled
+    weights = [settings.workflow.main_query_weight, *[1.0] * (len(found) - 1)]
     lists = [(i, *route) for i, query in enumerate(found) for route in query.routes(search)]
     pool = np.unique(np.concatenate([keys for _, _, keys, _ in lists]))
     shares = np.zeros((len(found), len(pool)))
+    finders = np.zeros(shares.shape, dtype=np.bool_)
+    whole = sum(weights[i] * weight for i, weight, _, _ in lists)
     for i, weight, keys, scores in lists:
         placed = np.full(len(pool), -np.inf)  # what a list does not hold
         placed[np.searchsorted(pool, keys)] = scores
-        shares[i] += weight * reciprocal_ranks(placed, search.rrf_k)
-    return pool, shares
+        shares[i] += weights[i] * weight / whole * fuse(placed)
+        finders[i] |= np.isfinite(placed)
+    return _Fused(pool, shares, finders)
 
 
 def _scored_hits(
-    snapshot: Snapshot, found: Sequence[_Query], keys: Keys, shares: Floats
+    snapshot: Snapshot, found: Sequence[_Query], ranked: _Fused
 ) -> tuple[ScoredHit, ...]:
     """Hits of these chunks, each with the sentences that the query which ranked it best found."""
-    leaders = [found[place] for place in shares.argmax(axis=0)]
-    fused = shares.sum(axis=0)
+    keys = ranked.keys.tolist()
+    leaders = [found[place] for place in ranked.shares.argmax(axis=0)]
+    fused = ranked.shares.sum(axis=0).tolist()
     least = {
         query.text: query.meaning.sentences.threshold(_SENTENCES_A_HIT * len(keys))
         for query in leaders
@@ -194,7 +216,7 @@ def _scored_hits(
     }
     hits = snapshot.hits_of(
         [
-            (int(key), float(score), _snippeter(query, int(key), least))
+            (key, score, _snippeter(query, key, least))
             for key, score, query in zip(keys, fused, leaders, strict=True)
         ]
     )
@@ -208,9 +230,9 @@ def _scored_hits(
             fused_score=hit.score,
             rerank_score=None,
             search_type=leader.type,
-            queries=tuple(np.flatnonzero(shares[:, place]).tolist()),
+            queries=tuple(np.flatnonzero(ranked.finders[:, place]).tolist()),
         )
-        for place, (hit, key, leader) in enumerate(zip(hits, keys.tolist(), leaders, strict=True))
+        for place, (hit, key, leader) in enumerate(zip(hits, keys, leaders, strict=True))
     )
 
 
