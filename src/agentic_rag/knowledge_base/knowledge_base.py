@@ -232,9 +232,8 @@ class KnowledgeBase:
         again what failed before, files and single sentences; `exclude` are gitignore-style
         patterns; `metadata` is given to every document met. `stop`, once set, ends the run after
         the work in hand. Where another process writes, this waits (`on_wait` is told for whom), or
-        raises KnowledgeBaseBusy with `wait` off. One bad document never stops the others: the
-        report names it. Raises EmbeddingModelMismatch before anything is written, and
-        IndexingEnded, with a report of what was done and kept, where the embedder gives up.
+        raises KnowledgeBaseBusy with `wait` off. A bad document stops no other: the report names
+        it. Raises EmbeddingModelMismatch, and IndexingEnded where the embedder gives up.
         """
         from agentic_rag.knowledge_base.wishes import Wishes
 
