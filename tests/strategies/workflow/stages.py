@@ -38,8 +38,14 @@ class Stages:
         rewrite: Sequence[Reply] = (json.dumps(REWRITTEN),),
         evaluate: Sequence[Reply] = (json.dumps(GOOD),),
         answer: Sequence[Reply] = ("It was opened in 1932 [1-1].",),
+        rerank: Sequence[Reply] = ("",),
     ) -> None:
-        self._replies = {"rewrite": rewrite, "evaluate": evaluate, "answer": answer}
+        self._replies = {
+            "rewrite": rewrite,
+            "evaluate": evaluate,
+            "answer": answer,
+            "rerank": rerank,
+        }
         self.sent: list[tuple[str, str]] = []
         self.settings: list[dict[str, Any]] = []
         self.model = FunctionModel(stream_function=self._stream, model_name="scripted")
@@ -55,6 +61,8 @@ class Stages:
             stage = "rewrite"
         elif '"completeness"' in instructions:
             stage = "evaluate"
+        elif '"order"' in instructions:
+            stage = "rerank"
         user = "\n".join(str(getattr(p, "content", "")) for m in messages for p in m.parts)
         self.sent.append((stage, user))
         self.settings.append({"stage": stage, **(info.model_settings or {})})

@@ -415,3 +415,25 @@ async def test_a_wrong_setting_is_told_before_the_question(
 async def test_a_reply_in_json_never_reaches_the_answer(kb: KnowledgeBase) -> None:
     answer = await ask(kb, QUESTION, strategy="workflow", model=Stages().model)
     assert "relevance" not in answer.text and "variants" not in answer.text
+
+
+async def test_the_chat_model_can_put_the_passages_in_order(kb: KnowledgeBase) -> None:
+    settings = Settings(model="none", rerank={"model": "chat"})
+    model = Stages(rerank=['{"order": [2, 1]}'])
+    events = await events_of(kb, QUESTION, model, settings=settings)
+    assert stages_of(events) == ["rewrite", "retrieve", "rerank", "evaluate", "answer"]
+    reranked = next(e for e in events if isinstance(e, StepFinished) and e.name == "rerank")
+    before = next(e for e in events if isinstance(e, StepFinished) and e.name == "retrieve")
+    assert [h.chunk_id for h in reranked.hits[:2]] == [h.chunk_id for h in before.hits[1::-1]]
+    assert reranked.hits[0].rerank_score == 1
+    assert answer_of(events).usage.model_requests == 4
+
+
+async def test_a_reranker_that_fails_leaves_the_order_of_the_searches(kb: KnowledgeBase) -> None:
+    settings = Settings(model="none", rerank={"model": "chat"})
+    events = await events_of(kb, QUESTION, Stages(rerank=["I cannot."]), settings=settings)
+    assert codes(events)[0] == "rerank"
+    reranked = next(e for e in events if isinstance(e, StepFinished) and e.name == "rerank")
+    before = next(e for e in events if isinstance(e, StepFinished) and e.name == "retrieve")
+    assert [h.chunk_id for h in reranked.hits] == [h.chunk_id for h in before.hits]
+    assert answer_of(events).status == "answered"

@@ -8,8 +8,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from agentic_rag.errors import AragError
+from agentic_rag.models.reranker import Ranked, Reranker
 from agentic_rag.retrieval import Recalled, ScoredHit, recall
-from agentic_rag.strategies.events import Event, HitRecord, Notice, StepFinished, StepStarted
+from agentic_rag.strategies.events import Event, HitRecord, Notice, StepFinished, StepStarted, Usage
+from agentic_rag.strategies.listwise import Listwise
 from agentic_rag.strategies.passages import chosen_passages
 from agentic_rag.strategies.support import Passage
 from agentic_rag.strategies.workflow.parts import Run, finished
@@ -70,25 +72,43 @@ def _joined(earlier: tuple[ScoredHit, ...], new: tuple[ScoredHit, ...]) -> tuple
 async def _rerank(run: Run, hits: tuple[ScoredHit, ...]) -> AsyncGenerator[Event, None]:
     assert run.reranker is not None
     step, started = run.next_step(), time.monotonic()
+    spent = run.reranker.usage if isinstance(run.reranker, Listwise) else Usage(cost=0.0)
     yield StepStarted(step=step, name="rerank", input={"model": run.reranker.name})
     texts = await asyncio.to_thread(_texts, run, hits)
     kept = [hit for hit in hits if hit.hit.chunk_id in texts]
+    failed = ""
+    ranked: list[Ranked] = []
     try:
         ranked = await run.reranker.rerank(
             run.main_query, [texts[hit.hit.chunk_id] for hit in kept]
         )
     except AragError as error:
-        run.hits = hits
-        message = f"{error} The order of the searches stands."
+        failed = str(error)
+        message = f"{failed} The order of the searches stands."
         yield Notice(level="warning", code="rerank", message=message)
-        yield finished(step, "rerank", started, {}, error=str(error))
-        return
+    used = _since(spent, run.reranker)
+    run.usage += used
     first = [replace(kept[one.index], rerank_score=one.score) for one in ranked]
     named = {one.index for one in ranked}
     run.hits = (*first, *(hit for index, hit in enumerate(kept) if index not in named))
     wanted = run.question.settings.answer.passages
     records = tuple(record(hit) for hit in run.hits[:wanted])
-    yield finished(step, "rerank", started, {"ranked": len(ranked)}, hits=records)
+    output = {"ranked": len(ranked)}
+    yield finished(step, "rerank", started, output, usage=used, hits=records, error=failed)
+
+
+def _since(before: Usage, reranker: Reranker) -> Usage:
+    """What the chat model has spent as a reranker since then."""
+    if not isinstance(reranker, Listwise):
+        return before
+    now = reranker.usage
+    return Usage(
+        input_tokens=now.input_tokens - before.input_tokens,
+        output_tokens=now.output_tokens - before.output_tokens,
+        model_requests=now.model_requests - before.model_requests,
+        cost=None if now.cost is None or before.cost is None else now.cost - before.cost,
+        estimated=now.estimated,
+    )
 
 
 def _texts(run: Run, hits: tuple[ScoredHit, ...]) -> dict[str, str]:
