@@ -181,7 +181,8 @@ MEANING = {
     ),
     "embedding.dimensions": "Ask for shorter vectors, of models that can shorten theirs.",
     "embedding.query_prompt": (
-        "What is put before a query. Not set: what the model asks for. In arag.toml it can be empty."
+        "What is put before a query. Not set: what the model asks for. In arag.toml it can be "
+        "empty."
     ),
     "embedding.passage_prompt": (
         "The same before a sentence that is indexed. Recorded with the model."
@@ -249,7 +250,7 @@ MEANING = {
     "workflow.rewrite_model": "Another chat model for that, a small one. Empty: the same.",
     "workflow.variants": "How many other wordings are searched for too.",
     "workflow.threshold": "The score, of 40, from which the documents suffice.",
-    "workflow.rounds": "Rounds in the documents, with the evaluation's suggestions, before the web.",
+    "workflow.rounds": "Rounds in the documents, with what the judge suggests, before the web.",
     "workflow.profile": "How an answer is laid out: `general`, `legal`, or the path of a template.",
     "workflow.authority": "Which sources go before the others, the first deciding.",
     "workflow.bm25_k1": "BM25: how soon another occurrence of a word counts less.",
@@ -262,8 +263,8 @@ MEANING = {
     "web.allow_private": "Whether URLs may lead to this machine or to private networks.",
     "web.timeout": "Seconds that fetching a page may take.",
     "web_search.provider": (
-        "`serpapi`, `tavily`, `searxng`, or `none`. Empty: SearXNG where `url` is set, else the one "
-        "whose key is at hand, else none."
+        "`serpapi`, `tavily`, `searxng`, or `none`. Empty: SearXNG where `url` is set, else the "
+        "one whose key is at hand, else none."
     ),
     "web_search.url": "The address of your SearXNG, or one in place of the provider's own.",
     "web_search.api_key_env": (

@@ -1,8 +1,8 @@
 """Documents on their way into the tables, committed a batch at a time.
 
-A batch ends by bytes, documents or seconds. A document too long for one batch is spilled: its vectors are
-written as they come, unseen until it is whole, and where an interrupted run left them the next
-run finds them again.
+A batch ends by bytes, documents or seconds. A document too long for one batch is spilled: its
+vectors are written as they come, unseen until it is whole, and where an interrupted run left them
+the next run finds them again.
 """
 
 import time

