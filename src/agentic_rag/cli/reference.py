@@ -238,17 +238,27 @@ MEANING = {
     "ocr.min_confidence": "Lines that OCR is less sure of, 0 to 1, are left out and reported.",
     "ocr.dpi": "How finely a scanned page is rendered, in dots an inch.",
     "rerank.model": (
-        "What orders anew what was found: `sentence-transformers:NAME_OR_PATH`, `http:MODEL` for "
-        "any `/rerank` server, or `chat` for the chat model. Empty: nothing."
+        "What orders anew what was found: `sentence-transformers:NAME_OR_PATH`, "
+        "`layerwise:NAME_OR_PATH`, `http:MODEL` for any `/rerank` server, or `chat` for the chat "
+        "model. Empty: nothing."
     ),
     "rerank.base_url": "The address of the `/rerank` server, without `/rerank`.",
     "rerank.api_key_env": "The *name* of the environment variable that holds its key.",
     "rerank.candidates": "How many passages it is given.",
     "rerank.batch_size": "How many at once.",
     "rerank.timeout": "Seconds to wait for it.",
+    "rerank.layer": "The layer at which a `layerwise:` reranker is cut: [Reranking](reranking.md).",
+    "rerank.early_layer": "The layer at which it can be left early.",
+    "rerank.exit": (
+        "When it is: `off`, never; `maximum`, when the softmax over the first batch reaches the "
+        "threshold; `entropy`, when the entropy of that softmax is no more than it."
+    ),
+    "rerank.exit_threshold": "That threshold, for `maximum` and `entropy` 0 to 1.",
+    "rerank.max_tokens": "The longest query and text together, in that reranker's tokens.",
     "workflow.rewrite": "How a question is prepared: by the `model`, or by `rules` alone.",
     "workflow.rewrite_model": "Another chat model for that, a small one. Empty: the same.",
     "workflow.variants": "How many other wordings are searched for too.",
+    "workflow.main_query_weight": "How much more than another wording the main query counts.",
     "workflow.threshold": "The score, of 40, from which the documents suffice.",
     "workflow.rounds": "Rounds in the documents, with what the judge suggests, before the web.",
     "workflow.profile": "How an answer is laid out: `general`, `legal`, or the path of a template.",
