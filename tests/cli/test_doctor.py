@@ -16,13 +16,15 @@ from tests.doctor import damage
 from tests.strategies import scripted_server
 
 
-def test_a_sound_installation_has_five_parts_and_no_findings(ask_indexed: Arag) -> None:
+def test_a_sound_installation_has_six_parts_and_no_findings(ask_indexed: Arag) -> None:
     ran = ask_indexed("doctor", "--json", ARAG_MODEL="none")
 
     assert ran.code == 0, ran.out
     assert ran.json["findings"] == []
     parts = {part["name"]: part for part in ran.json["parts"]}
-    assert list(parts) == ["settings", "knowledge base", "embedder", "chat model", "strategy"]
+    assert list(parts) == [
+        "settings", "knowledge base", "ocr", "embedder", "chat model", "strategy",
+    ]  # fmt: skip
     assert parts["knowledge base"]["detail"] == "4 documents, 4 chunks"
     assert parts["embedder"]["detail"] == "384 dimensions"
     assert parts["chat model"]["value"] == "none"

@@ -58,6 +58,10 @@ def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ocr.read_pixels(drawn([BUILT]), 0.5).rows() == [BUILT]
 
 
+def test_a_trial_reads_the_number_it_has_drawn() -> None:
+    assert ocr.try_out() == "1906"
+
+
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_a_page_that_lies_on_its_side_or_head_is_read_upright(turns: int) -> None:
     lines = [PUMP, BUILT, "第三行写着检修日期：2023年5月。"]

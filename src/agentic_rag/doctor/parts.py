@@ -1,4 +1,5 @@
-"""The configured parts, each tried once: settings, knowledge base, embedder, chat model, strategy.
+"""The configured parts, each tried once: settings, knowledge base, OCR, embedder, chat model,
+strategy.
 
 A trial costs one embedded text and a few tokens of the chat model.
 """
@@ -46,6 +47,7 @@ def parts(settings: "Settings", *, calls: bool = True) -> Iterator[Part]:
     Without `calls` nothing is embedded and no model is asked.
     """
     yield _knowledge_base(settings)
+    yield _ocr(settings, calls)
     yield _embedder(settings, calls)
     chat, takes_tools, part = chat_model(settings, calls)
     yield part
@@ -100,6 +102,29 @@ def _none_there(directory: Path) -> tuple[str, str]:
         f"there is none at {directory}",
         "`arag index PATH` makes it; `--kb` or the setting `kb` names another place.",
     )
+
+
+def _ocr(settings: "Settings", calls: bool) -> Part:
+    from agentic_rag.documents import Reading, ocr
+
+    name, reading = "ocr", Reading(settings.ocr)
+    if not reading.reads_pictures:
+        off = "not installed" if not ocr.is_installed() else "switched off"
+        why = f"Scanned pages and pictures are not read; {reading.cure}"
+        return Part(name, off, why, works=None)
+    value = "PP-OCR, by rapidocr"
+    if not calls:
+        return Part(name, value, works=None)
+    began = time.monotonic()
+    try:
+        read = ocr.try_out()
+    except Exception as error:  # the models may raise anything
+        cure = f"Install the extra anew: {ocr.INSTALL}"
+        return Part(name, value, works=False, detail=said(error), cure=cure)
+    if read != "1906":
+        detail = f"it read {read!r} where 1906 was drawn"
+        return Part(name, value, works=False, detail=detail, cure=_REPORT)
+    return Part(name, value, works=True, seconds=time.monotonic() - began)
 
 
 def _embedder(settings: "Settings", calls: bool) -> Part:

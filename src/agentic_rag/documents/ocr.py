@@ -69,6 +69,16 @@ def is_installed() -> bool:
     return all(find_spec(name) for name in ("rapidocr", "onnxruntime", "cv2", "PIL"))
 
 
+def try_out() -> str:
+    """Draw the number 1906, read it, and give what was read. Raises OcrBroken, and what the models
+    raise."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("RGB", (300, 120), "white")
+    ImageDraw.Draw(picture).text((40, 30), "1906", "black", ImageFont.load_default(50))
+    return " ".join(read_pixels(np.asarray(picture), 0.0).rows())
+
+
 def read_pixels(pixels: Pixels, min_confidence: float) -> PictureText:
     """The text of a picture of any size, also one that lies on its side or head.
 

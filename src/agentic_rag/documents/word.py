@@ -54,7 +54,7 @@ def parse_word(uri: str, data: bytes, media_type: str) -> Document:
     warnings = [*package.damage_warnings(), *dict.fromkeys(reading.warnings)]
     members = package.archive.members
     if not text and any(member.name.startswith("word/media/") for member in members):
-        warnings.append("the file holds only pictures: OCR comes with the ocr extra")
+        warnings.append("the file holds only pictures; saved as PDF, they can be read by OCR")
     return Document(
         uri=uri,
         title=title,
