@@ -218,7 +218,7 @@ def chinese_laws(data: Path, work: Path) -> None:
     articles = [article for path in files for article in laws.articles_of(path)]
     questions = law_questions(articles)
     whole = opened(work / "laws", *files)
-    cut = opened(work / "laws-by-article", _by_article(articles, work / "laws-by-article.json"))
+    cut = opened(work / "laws-by-article", by_article(articles, work / "laws-by-article.json"))
     table = Table(
         title=f"Laws, {len(questions)} questions: the right article in the first {_LAWS_CUT} hits",
         title_justify="left",
@@ -253,7 +253,8 @@ def chinese_laws(data: Path, work: Path) -> None:
     print("\n".join(["Missed by hybrid (default):", *(misses or ["  none"])]))
 
 
-def _by_article(articles: Sequence[laws.Article], path: Path) -> Path:
+def by_article(articles: Sequence[laws.Article], path: Path) -> Path:
+    """A file at `path` that makes each article a chunk."""
     items = [{"id": a.id, "title": a.law, "text": a.text} for a in articles]
     path.parent.mkdir(parents=True, exist_ok=True)
     written = json.dumps(items, ensure_ascii=False, indent=1)

@@ -230,6 +230,10 @@ def test_the_type_of_a_query_sets_the_weights_of_the_routes() -> None:
     assert route_weights("semantic", search) == (0.8, 0.2)
     assert route_weights("exact", search) == (0.2, 0.8)
     assert route_weights("mixed", search) == (0.5, 0.5)
+    words_first = Search(semantic_weight=0.3, bm25_weight=0.7)
+    assert route_weights("exact", words_first) == (0.3, 0.7)
+    off = Search(semantic_weight=0, bm25_weight=0.2)
+    assert route_weights("exact", off) == route_weights("mixed", off) == (0, 0.2)
 
 
 def test_an_empty_knowledge_base_is_an_empty_result(tmp_path: Path) -> None:

@@ -129,11 +129,13 @@ def recall(
 
 
 def route_weights(kind: QueryType, settings: "Search") -> tuple[float, float]:
-    """The weights of the vectors and of BM25: as set for a meaning, the other way round for exact
-    things, both alike for a mixture."""
+    """The weights of the vectors and of BM25: as set for a meaning, the greater for BM25 for exact
+    things, both alike for a mixture. A route that is off stays off."""
     semantic, bm25 = settings.semantic_weight, settings.bm25_weight
+    if not semantic or not bm25:
+        return semantic, bm25
     if kind == "exact":
-        return bm25, semantic
+        return min(semantic, bm25), max(semantic, bm25)
     if kind == "mixed":
         return (semantic + bm25) / 2, (semantic + bm25) / 2
     return semantic, bm25
