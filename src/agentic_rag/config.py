@@ -143,6 +143,12 @@ class Rerank(_Section):
     candidates: int = Field(50, ge=1, le=1000)
     batch_size: int = Field(16, ge=1)
     timeout: float = Field(30, gt=0)  # seconds
+    # The layer-wise reranker; the numbers are EasyRAG's.
+    layer: int = Field(28, ge=1)
+    early_layer: int = Field(12, ge=1)
+    exit: Literal["off", "maximum", "entropy"] = "off"
+    exit_threshold: float = Field(0.4, ge=0)
+    max_tokens: int = Field(1024, ge=64)  # of query and text together
 
 
 class Workflow(_Section):

@@ -1,7 +1,7 @@
 """Rerankers: a model that reads query and text together and puts texts in order.
 
-`rerank.model` names one: a cross-encoder of sentence-transformers in this process, any `/rerank`
-endpoint, or the chat model itself.
+`rerank.model` names one: a cross-encoder of sentence-transformers or a layer-wise reranker in this
+process, any `/rerank` endpoint, or the chat model itself.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentic_rag.config import Rerank, Settings
     from agentic_rag.models.chat import ChatModel
 
-_FORMS = "'sentence-transformers:NAME_OR_PATH', 'http:MODEL' or 'chat'"
+_FORMS = "'sentence-transformers:NAME_OR_PATH', 'layerwise:NAME_OR_PATH', 'http:MODEL' or 'chat'"
 
 
 class UnknownReranker(AragError):
@@ -76,7 +76,11 @@ def resolve_reranker(
         return http_reranker(model.strip(), section, env)
     if prefix == "sentence-transformers" and model.strip():
         return _in_process(model.strip(), section)
-    meant = mistyped(name, ("sentence-transformers", "http", "chat"))
+    if prefix == "layerwise" and model.strip():
+        from agentic_rag.models.rerankers.layerwise import layerwise_reranker
+
+        return layerwise_reranker(model.strip(), section)
+    meant = mistyped(name, ("sentence-transformers", "layerwise", "http", "chat"))
     hint = f"did you mean '{meant}'?" if meant else f"set rerank.model to {_FORMS}."
     raise UnknownReranker(f"There is no reranker '{name}'; {hint}")
 

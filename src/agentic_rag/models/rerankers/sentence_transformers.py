@@ -6,13 +6,13 @@ the probability of "yes" against "no". The library loads with the first text.
 """
 
 import asyncio
-import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentic_rag.models.reranker import Ranked, RerankFailed
+from agentic_rag.models.rerankers.in_process import best_first, clean, said
 
 if TYPE_CHECKING:
     from agentic_rag.config import Rerank
@@ -47,7 +47,7 @@ class SentenceTransformersReranker:
         """As in `Reranker`; the work is done in a thread, and loads the model at first."""
         if not texts:
             return []
-        return await asyncio.to_thread(self._ranked, _clean(query), [_clean(t) for t in texts])
+        return await asyncio.to_thread(self._ranked, clean(query), [clean(t) for t in texts])
 
     def _ranked(self, query: str, texts: Sequence[str]) -> list[Ranked]:
         with self._lock:
@@ -58,11 +58,10 @@ class SentenceTransformersReranker:
                 scores = scorer.scores(query, [texts[i] for i in order], self._batch_size)
             except Exception as error:  # torch raises all kinds
                 raise RerankFailed(
-                    f"The reranker {self.name} failed ({_said(error)}); lower rerank.batch_size "
+                    f"The reranker {self.name} failed ({said(error)}); lower rerank.batch_size "
                     "if memory is short, or check the model."
                 ) from None
-        ranked = [Ranked(i, s) for i, s in zip(order, scores, strict=True) if math.isfinite(s)]
-        return sorted(ranked, key=lambda one: (-one.score, one.index))
+        return best_first(zip(order, scores, strict=True))
 
     def _loaded(self) -> _Scorer:
         if self._scorer is None:
@@ -79,7 +78,7 @@ class SentenceTransformersReranker:
                 raise
             except Exception as error:  # the library, the hub and torch raise all kinds
                 raise RerankFailed(
-                    f"The reranker '{self._source}' cannot be loaded ({_said(error)}); name a "
+                    f"The reranker '{self._source}' cannot be loaded ({said(error)}); name a "
                     "folder with a cross-encoder, or one on the Hugging Face Hub that this "
                     "machine can reach."
                 ) from None
@@ -159,11 +158,3 @@ class _YesOrNo:
         encoded = self._words(pairs, truncation=True, max_length=most, add_special_tokens=False)
         whole = [self._before + tokens + self._after for tokens in encoded["input_ids"]]
         return self._words.pad({"input_ids": whole}, return_tensors="pt").to(self._model.device)
-
-
-def _clean(text: str) -> str:
-    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-
-
-def _said(error: Exception) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
