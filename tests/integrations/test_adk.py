@@ -1,6 +1,7 @@
 """The workflow as an ADK agent, in ADK's in-memory runner, its model scripted."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,15 @@ async def test_the_root_agent_answers_over_the_settings_knowledge_base(
     state = await session.state()
     assert state["quality_passed"] is True
     assert state["quality_score"] is None  # there is no model to judge
+
+
+def test_the_program_in_the_documentation_runs(
+    kb: KnowledgeBase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "adk.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert '"notes.arag"' in lines
+    lines = lines.replace('"notes.arag"', repr(str(kb.directory)))
+    exec(lines.replace("the second pump replaced", "the Oriole Bridge opened"), {})
+    assert "opened in 1932 by Ada Brown. [1]" in capsys.readouterr().out
+    assert all(f"| `{key}` |" in page for key in STATE_KEYS)
