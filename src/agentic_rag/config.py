@@ -170,6 +170,29 @@ class Workflow(_Section):
     evaluate_tokens: int = Field(1536, ge=64)
     answer_tokens: int = Field(2048, ge=64)
 
+    @model_validator(mode="after")
+    def _each_origin_once(self) -> Self:
+        if sorted(self.authority) != ["documents", "web"]:
+            raise ValueError("authority must name documents and web, each once")
+        return self
+
+
+class Pipeline(_Section):
+    """The two-route pipeline; the numbers are EasyRAG's (arXiv 2410.10315)."""
+
+    expansion: Literal["none", "keywords", "hyde", "both"] = "none"
+    hyde_alone: bool = False  # the hypothetical answer in place of the question, not beside it
+    hyde_with_text: bool = False  # the best chunk by words is shown before it is written
+    sparse: int = Field(192, ge=1)
+    paths: int = Field(6, ge=0)
+    dense: int = Field(288, ge=1)
+    passages: int = Field(6, ge=1)
+    fusion: Literal["rrf", "merged", "longer", "joined"] = "rrf"
+    prompt: Literal["plain", "markdown", "thoughts", "focused"] = "plain"
+    refine: bool = True
+    compression: Literal["none", "bm25"] = "none"
+    compression_rate: float = Field(0.5, gt=0, le=1)
+
 
 class Web(_Section):
     """How URLs are fetched."""
@@ -226,6 +249,7 @@ class Settings(BaseSettings):
     web_search: WebSearch = WebSearch()
     rerank: Rerank = Rerank()
     workflow: Workflow = Workflow()
+    pipeline: Pipeline = Pipeline()
 
     @classmethod
     def settings_customise_sources(

@@ -63,8 +63,8 @@ Strategy = Annotated[
         "--strategy",
         metavar="NAME",
         show_default=False,
-        help="How to answer: agent, workflow or naive. When not given: the setting, or agent "
-        "where the model can call tools.",
+        help="How to answer: agent, workflow, pipeline or naive. When not given: the setting, or "
+        "agent where the model can call tools.",
     ),
 ]
 MaxSteps = Annotated[

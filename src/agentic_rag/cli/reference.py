@@ -149,8 +149,8 @@ def _toml(value: object) -> str:
 MEANING = {
     "kb": "Where the knowledge base is: a folder.",
     "strategy": (
-        "How a question is answered: `agent`, `workflow` or `naive`. Empty: `agent` where the chat "
-        "model can "
+        "How a question is answered: `agent`, `workflow`, `pipeline` or `naive`. Empty: `agent` "
+        "where the chat model can "
         "call tools, else `naive`."
     ),
     "model": (
@@ -255,6 +255,27 @@ MEANING = {
     ),
     "rerank.exit_threshold": "That threshold, for `maximum` and `entropy` 0 to 1.",
     "rerank.max_tokens": "The longest query and text together, in that reranker's tokens.",
+    "pipeline.expansion": (
+        "What is searched for beside the question: `keywords` by the model, `hyde` (a hypothetical "
+        "answer), `both`, or `none`."
+    ),
+    "pipeline.hyde_alone": "The hypothetical answer takes the question's place.",
+    "pipeline.hyde_with_text": "It is written with the best chunk by words in view.",
+    "pipeline.sparse": "Candidates by words.",
+    "pipeline.paths": "Candidates by the words of titles, folders and headings alone.",
+    "pipeline.dense": "Candidates by vectors.",
+    "pipeline.passages": "How many passages the model is given.",
+    "pipeline.fusion": (
+        "How the routes come together: `rrf` of the reranked routes, `merged` before reranking, or "
+        "an answer for each, of which the `longer` is kept or both are `joined`."
+    ),
+    "pipeline.prompt": (
+        "The form of the prompt: `plain`, itemised `markdown`, `thoughts` first, or `focused` on "
+        "the best passage."
+    ),
+    "pipeline.refine": "Complete the answer from the best passage, in one more request.",
+    "pipeline.compression": "Keep of each passage the sentences the question asks for: `bm25`.",
+    "pipeline.compression_rate": "The part of a passage's tokens that is kept.",
     "workflow.rewrite": "How a question is prepared: by the `model`, or by `rules` alone.",
     "workflow.rewrite_model": "Another chat model for that, a small one. Empty: the same.",
     "workflow.variants": "How many other wordings are searched for too.",

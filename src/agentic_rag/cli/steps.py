@@ -18,12 +18,26 @@ if TYPE_CHECKING:
 
 _FOR = {
     "answer": " for the answer",
+    "draft": " for a first answer",
     "evaluate": " whether the passages suffice",
+    "hyde": " what an answer might say",
+    "keywords": " for words to look for",
     "rerank": " to put the passages in order",
     "rewrite": " what the question means",
 }
 
-_TOLD = ("question", "query", "variants", "keywords", "score", "passed", "reason")
+_TOLD = (
+    "by_words",
+    "by_path",
+    "by_vectors",
+    "question",
+    "query",
+    "variants",
+    "keywords",
+    "score",
+    "passed",
+    "reason",
+)
 HITS = 5  # shown live of one search
 _NARROWEST = 60  # columns
 

@@ -23,10 +23,11 @@ from agentic_rag.knowledge_base.bm25 import bm25
 from agentic_rag.knowledge_base.catalog import Catalog, read_catalog
 from agentic_rag.knowledge_base.embedding import query_vector
 from agentic_rag.knowledge_base.filters import Allowed, allowed_chunks
-from agentic_rag.knowledge_base.fragments import FragmentCache, Keys, chunk_id, key
+from agentic_rag.knowledge_base.fragments import FragmentCache, Keys, chunk_id, key, keys_of
 from agentic_rag.knowledge_base.head import Head
 from agentic_rag.knowledge_base.hybrid import fuse
 from agentic_rag.knowledge_base.keyword import KeywordIndex, split_keywords
+from agentic_rag.knowledge_base.path_index import PathIndex, path_index
 from agentic_rag.knowledge_base.records import (
     BadQuery,
     Chunk,
@@ -266,7 +267,19 @@ class Snapshot:
     @cached_property
     def word_statistics(self) -> WordStatistics:
         """How often words stand in this version's chunks, and how long those are."""
-        return word_statistics(self._catalog, self.documents.values())
+        return word_statistics(self._catalog)
+
+    @cached_property
+    def path_index(self) -> PathIndex:
+        """BM25 over the knowledge paths of this version's chunks, read once."""
+        with self._lock, reading(self._directory):
+            columns = ["document", "chunk", "title", "section"]
+            rows = self._chunks.scanner(columns=columns).to_table()
+        keys = keys_of(rows)
+        order = np.argsort(keys)
+        titles, sections = rows["title"].to_pylist(), rows["section"].to_pylist()
+        paths = [f"{titles[i] or ''}\n{sections[i] or ''}" for i in order]
+        return path_index(keys[order], paths)
 
     def _query_vector(self, query: str) -> Vectors:
         return query_vector(self._embedder(), query, self.head.dimensions)

@@ -55,7 +55,8 @@ class AnswerForm:
     `prompt` makes the request from the passages that fit. `request` are model settings of this
     stage (temperature, top_p, max_tokens), which the settings of the user go before. `spent` is
     what earlier stages of the question used. `closing`, if any, is added to an answer that says
-    that the passages do not hold it.
+    that the passages do not hold it. `shown` are the passages in the prompt, where these are not
+    all that may be cited.
     """
 
     strategy: str
@@ -63,6 +64,7 @@ class AnswerForm:
     request: Mapping[str, Any] = field(default_factory=dict)
     spent: Usage = field(default_factory=Usage)
     closing: str = ""
+    shown: tuple[Passage, ...] | None = None
 
 
 async def model_answer(
@@ -75,6 +77,7 @@ async def model_answer(
     """Ask the model as step number `step`; the last event is `run_finished`. `hits` are what the
     passages were chosen from: they stand in where the model fails."""
     started = time.monotonic()
+    in_prompt = passages if form.shown is None else form.shown
     yield StepStarted(
         step=str(step),
         name="answer",
@@ -122,14 +125,14 @@ async def model_answer(
             + Usage(
                 input_tokens=count_tokens(prompt.instructions + prompt.user),
                 output_tokens=count_tokens("".join(received)),
-                retrieved_tokens=count_tokens(passages_block(passages)),
+                retrieved_tokens=count_tokens(passages_block(in_prompt)),
                 model_requests=tries,
                 cost=question.chat.cost,
                 estimated=True,
             )
         )
         raise
-    tokens = count_tokens(passages_block(passages))
+    tokens = count_tokens(passages_block(in_prompt))
     if reply is None:
         requests = failure.requests if failure else 1
         usage = Usage(model_requests=requests, cost=question.chat.cost, estimated=True)
@@ -196,7 +199,8 @@ async def model_answer(
             text=text,
             raw_text=reply.text,
             citations=citations,
-            unsupported=cited.unsupported,
+            # That something is missing needs no source.
+            unsupported=tuple(s for s in cited.unsupported if not says_not_found(s)),
             removed_citations=cited.removed,
             usage=usage,
             status="insufficient" if not_found else "answered",

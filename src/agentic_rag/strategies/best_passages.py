@@ -37,6 +37,7 @@ def list_passages(lead: str, hits: Sequence["Hit"]) -> Listed:
             section=hit.section,
             snippet=hit.snippet,
             made_by="passage",
+            origin="documents" if hit.chunk_id else "web",
         )
         for i, (hit, _) in enumerate(shown, start=1)
     )

@@ -30,6 +30,8 @@ from agentic_rag.strategies.events import (
 )
 from agentic_rag.strategies.naive import first_prompt as naive_prompt
 from agentic_rag.strategies.naive import naive
+from agentic_rag.strategies.pipeline import check_pipeline, pipeline
+from agentic_rag.strategies.pipeline import first_prompt as pipeline_prompt
 from agentic_rag.strategies.question import Question, Strategy, Turn
 from agentic_rag.strategies.shown_prompt import ShownPrompt
 from agentic_rag.strategies.workflow import check_workflow, workflow
@@ -42,7 +44,12 @@ if TYPE_CHECKING:
     from agentic_rag.knowledge_base import Filter, KnowledgeBase
     from agentic_rag.strategies.answer import Answer
 
-STRATEGIES: dict[str, Strategy] = {"agent": agent, "naive": naive, "workflow": workflow}
+STRATEGIES: dict[str, Strategy] = {
+    "agent": agent,
+    "naive": naive,
+    "pipeline": pipeline,
+    "workflow": workflow,
+}
 
 
 class BadQuestion(AragError):
@@ -92,6 +99,8 @@ async def stream(
         check_tools(chat)
     elif name == "workflow":
         await asyncio.to_thread(check_workflow, settings)
+    elif name == "pipeline":
+        check_pipeline(settings)
 
     events: list[Event] = []
 
@@ -179,7 +188,8 @@ def shown_prompt(
             check_tools(chat)
         return agent_prompt(kb, question, settings)
     asked = Question(question.strip(), kb.snapshot(), settings, chat, where)
-    prompt = workflow_prompt(asked) if name == "workflow" else naive_prompt(asked)
+    prompts = {"naive": naive_prompt, "pipeline": pipeline_prompt, "workflow": workflow_prompt}
+    prompt = prompts[name](asked)
     if prompt is None:
         reason = "there is no model" if chat.connect is None else "the documents hold too little"
         raise NothingToSend(

@@ -42,6 +42,7 @@ class HitRecord(Record):
     keyword_score: float | None = None
     fused_score: float | None = None
     rerank_score: float | None = None
+    search_type: str | None = None
 
 
 class RunStarted(TraceRecord):

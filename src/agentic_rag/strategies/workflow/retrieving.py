@@ -137,4 +137,5 @@ def record(scored: ScoredHit) -> HitRecord:
         keyword_score=scored.keyword_score,
         fused_score=scored.fused_score,
         rerank_score=scored.rerank_score,
+        search_type=scored.search_type,
     )

@@ -1,0 +1,106 @@
+"""Query expansion: keywords by the model, and HyDE, a hypothetical answer (arXiv 2212.10496).
+
+Both help questions that are vague; on well-written ones EasyRAG measured a loss, so both are off by
+default.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from agentic_rag.strategies.events import Event, Notice, StepStarted, UsageReported
+from agentic_rag.strategies.passages import passages_block
+from agentic_rag.strategies.pipeline.parts import Run, finished, text_from
+from agentic_rag.strategies.pipeline.prompts import filled, read
+from agentic_rag.strategies.reply import Prompt, Reply
+from agentic_rag.strategies.support import Passage
+from agentic_rag.text.tokens import prefix_of_tokens
+
+_LONGEST = 400  # o200k tokens of what is searched with
+_TEXT_TOKENS = 500  # of the chunk that HyDE is shown
+
+
+async def expand(run: Run) -> AsyncGenerator[Event, None]:
+    """Fill in `run.sparse` and `run.dense`, the queries of each route, the main one first."""
+    text = run.question.text
+    run.sparse, run.dense = [text], [text]
+    wanted = run.settings.expansion
+    if wanted == "none":
+        return
+    if run.question.chat.connect is None:
+        message = "There is no model to expand the question: it is searched for as it stands."
+        yield Notice(level="info", code="not_expanded", message=message)
+        return
+    if wanted in ("keywords", "both"):
+        async for event in _keywords(run):
+            yield event
+    if wanted in ("hyde", "both"):
+        async for event in _hyde(run):
+            yield event
+
+
+async def _keywords(run: Run) -> AsyncGenerator[Event, None]:
+    prompt = Prompt(read("keywords", run.language), _question(run, "question"))
+    async for said in _said(run, "keywords", prompt):
+        if isinstance(said, str):
+            run.sparse.append(said)
+        else:
+            yield said
+
+
+async def _hyde(run: Run) -> AsyncGenerator[Event, None]:
+    prompt = Prompt(read("hyde", run.language), _question(run, "question"))
+    if run.settings.hyde_with_text:
+        block = passages_block(await asyncio.to_thread(_best_by_words, run))
+        user = filled("hyde.with_text", run.language, question=run.question.text, passages=block)
+        prompt = Prompt(prompt.instructions, user)
+    async for said in _said(run, "hyde", prompt):
+        if not isinstance(said, str):
+            yield said
+        elif run.settings.hyde_alone:
+            run.sparse[0] = run.dense[0] = said
+        else:
+            run.sparse.append(said)
+            run.dense.append(said)
+
+
+async def _said(run: Run, name: str, prompt: Prompt) -> AsyncGenerator[Event | str, None]:
+    """The events of one request, and what the model wrote if it wrote anything of use."""
+    step, started = run.next_step(), time.monotonic()
+    yield StepStarted(step=step, name=name, input={"model": run.question.chat.name})
+    before = run.usage
+    last: Reply | str = "The model said nothing."
+    async with aclosing(text_from(run, prompt, {"max_tokens": 512})) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Notice):
+                yield piece
+            else:
+                last = piece
+    problem = last if isinstance(last, str) else ""
+    text = ""
+    if isinstance(last, Reply):
+        text = prefix_of_tokens(" ".join(last.text.split()), _LONGEST)
+        problem = "" if text else "The model's reply was empty."
+    if problem:
+        message = f"The question is searched for without {name}: {problem}"
+        yield Notice(level="warning", code="not_expanded", message=message)
+    usage = last.usage if isinstance(last, Reply) else None
+    yield finished(step, name, started, {"query": text}, usage=usage, error=problem)
+    if run.usage != before:
+        yield UsageReported(usage=run.usage)
+    if text:
+        yield text
+
+
+def _question(run: Run, name: str) -> str:
+    return filled(name, run.language, question=run.question.text)
+
+
+def _best_by_words(run: Run) -> list[Passage]:
+    found = run.question.snapshot.bm25_search(run.question.text, 1, where=run.question.where)
+    read_chunks = run.question.snapshot.read_chunk([hit.chunk_id for hit in found.hits])
+    return [
+        Passage(chunk.chunk_id, prefix_of_tokens(chunk.text, _TEXT_TOKENS), chunk.title)
+        for chunk in read_chunks.chunks
+    ]

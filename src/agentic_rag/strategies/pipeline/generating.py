@@ -1,0 +1,190 @@
+"""The answer: from compressed passages, in one of four forms, refined by the best passage."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentic_rag.retrieval.compression import bm25_extract
+from agentic_rag.strategies.answer import Answer, Status
+from agentic_rag.strategies.answering import AnswerForm, model_answer, passages_answer
+from agentic_rag.strategies.citations import cite
+from agentic_rag.strategies.events import (
+    AnswerDelta,
+    Event,
+    Notice,
+    RunFinished,
+    StepStarted,
+    Usage,
+    UsageReported,
+)
+from agentic_rag.strategies.passages import passages_block
+from agentic_rag.strategies.phrases import say, says_not_found
+from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished, text_from
+from agentic_rag.strategies.pipeline.prompts import filled, read
+from agentic_rag.strategies.remarks import on_marks
+from agentic_rag.strategies.reply import Prompt, Reply
+from agentic_rag.strategies.support import Passage
+from agentic_rag.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from agentic_rag.knowledge_base import Hit
+
+_NAME = "pipeline"
+
+
+async def generate(run: Run) -> AsyncGenerator[Event, None]:
+    """The answer; the last event is `run_finished`."""
+    question = run.question
+    rankings = [one for one in run.rankings if one.passages or one.hits]
+    hits = list({hit.chunk_id: hit for one in rankings for hit in one.hits}.values())
+    if not hits:
+        lead = say(
+            "nothing_matches_filter" if question.where else "empty_knowledge_base", question.text
+        )
+        events = passages_answer(question, _NAME, lead, (), "insufficient", run.usage)
+    elif question.chat.connect is None:
+        related = run.coarse is None or run.coarse.related
+        lead = say("no_model" if related else "nearest", question.text)
+        status: Status = "answered" if related else "insufficient"
+        events = passages_answer(question, _NAME, lead, hits, status, run.usage)
+    else:
+        events = _by_model(run, rankings, hits)
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+async def _by_model(
+    run: Run, rankings: list[Ranking], hits: "list[Hit]"
+) -> AsyncGenerator[Event, None]:
+    if run.settings.compression != "none":
+        rankings = [replace(one, passages=_compressed(run, one.passages)) for one in rankings]
+    everything = list({p.chunk_id: p for one in rankings for p in one.passages}.values())
+    if len(rankings) == 1 and not run.settings.refine:
+        form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
+        async for event in model_answer(run.question, form, hits, everything, step=run.step + 1):
+            yield event
+        return
+    drafts: list[str] = []
+    for one in rankings:
+        async for said in _draft(run, one):
+            if isinstance(said, str):
+                drafts.append(said)
+            else:
+                yield said
+    draft = _chosen(run, drafts)
+    if not draft:
+        form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
+        events = model_answer(run.question, form, hits, everything, step=run.step + 1)
+    elif run.settings.refine and not says_not_found(draft):
+        best = rankings[0].passages[:1]
+        form = AnswerForm(
+            _NAME, lambda kept: _refining(run, draft, best), spent=run.usage, shown=tuple(best)
+        )
+        events = model_answer(run.question, form, hits, everything, step=run.step + 1)
+    else:
+        events = _given(run, draft, everything)
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+async def _draft(run: Run, one: Ranking) -> AsyncGenerator[Event | str, None]:
+    """An answer from one ranking's passages, not yet shown."""
+    step, started = run.next_step(), time.monotonic()
+    chat = run.question.chat
+    ids = [passage.chunk_id for passage in one.passages]
+    yield StepStarted(step=step, name="draft", input={"model": chat.name, "passages": ids})
+    last: Reply | str = ""
+    async with aclosing(text_from(run, _prompt(run, one.passages))) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Notice):
+                yield piece
+            else:
+                last = piece
+    tokens = count_tokens(passages_block(one.passages))
+    run.usage += Usage(retrieved_tokens=tokens)
+    text, usage, problem = "", Usage(retrieved_tokens=tokens), ""
+    if isinstance(last, Reply):
+        text = last.text
+        usage = last.usage.model_copy(update={"retrieved_tokens": tokens})
+        problem = "" if text else "The model's reply was empty."
+    else:
+        problem = last
+    yield finished(step, "draft", started, {"text": text}, usage=usage, error=problem)
+    yield UsageReported(usage=run.usage)
+    if text:
+        yield text
+
+
+def _chosen(run: Run, drafts: Sequence[str]) -> str:
+    """The answer of one route, the longer of two, or both one after the other."""
+    useful = [draft for draft in drafts if not says_not_found(draft)] or list(drafts[:1])
+    if run.settings.fusion == "joined":
+        return "\n\n".join(useful)
+    return max(useful, key=len, default="")
+
+
+async def _given(run: Run, text: str, passages: list[Passage]) -> AsyncGenerator[Event, None]:
+    """`text`, a model's whole answer, with its marks checked."""
+    cited = cite(text, passages)
+    yield AnswerDelta(text=cited.text, citations=cited.citations)
+    for remark in on_marks(cited.removed):
+        yield remark
+    yield UsageReported(usage=run.usage)
+    yield RunFinished(
+        answer=Answer(
+            question=run.question.text,
+            text=cited.text,
+            raw_text=text,
+            citations=cited.citations,
+            unsupported=tuple(s for s in cited.unsupported if not says_not_found(s)),
+            removed_citations=cited.removed,
+            usage=run.usage,
+            status="insufficient" if says_not_found(cited.text) else "answered",
+            strategy=_NAME,
+            model=run.question.chat.name,
+        )
+    )
+
+
+def _compressed(run: Run, passages: Sequence[Passage]) -> list[Passage]:
+    rate = run.settings.compression_rate
+    return [replace(one, text=bm25_extract(one.text, run.question.text, rate)) for one in passages]
+
+
+def first_answer_prompt(run: Run) -> Prompt | None:
+    """The request for the (first) answer; None where nothing was found."""
+    passages = run.rankings[0].passages if run.rankings else []
+    if not passages:
+        return None
+    if run.settings.compression != "none":
+        passages = _compressed(run, passages)
+    return _prompt(run, passages)
+
+
+def _prompt(run: Run, passages: Sequence[Passage]) -> Prompt:
+    system = read("answer", run.language)
+    form = run.settings.prompt
+    if form != "plain":
+        system += "\n" + read(f"answer.{form}", run.language)
+    user = filled(
+        "answer.question",
+        run.language,
+        passages=passages_block(passages),
+        question=run.question.text,
+    )
+    return Prompt(instructions=system, user=user)
+
+
+def _refining(run: Run, draft: str, best: Sequence[Passage]) -> Prompt:
+    user = filled(
+        "refine.question",
+        run.language,
+        passages=passages_block(best),
+        question=run.question.text,
+        answer=draft,
+    )
+    return Prompt(instructions=read("refine", run.language), user=user)

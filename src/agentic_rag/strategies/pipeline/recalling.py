@@ -1,0 +1,71 @@
+"""Coarse ranking: the candidates of the two routes, with their counts and times."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from agentic_rag.retrieval.coarse import Candidate, Coarse, coarse, fused
+from agentic_rag.strategies.events import Event, Notice, StepStarted
+from agentic_rag.strategies.passages import chosen_passages
+from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished
+from agentic_rag.strategies.support import Passage
+
+if TYPE_CHECKING:
+    from agentic_rag.knowledge_base import Hit
+
+
+async def recall_routes(run: Run) -> AsyncGenerator[Event, None]:
+    """Fill in `run.coarse`."""
+    step, started = run.next_step(), time.monotonic()
+    yield StepStarted(
+        step=step, name="retrieve", input={"sparse": list(run.sparse), "dense": list(run.dense)}
+    )
+    run.coarse = await asyncio.to_thread(_coarse, run)
+    for message in run.coarse.notices:
+        yield Notice(level="warning", code="search", message=message)
+    sparse, dense = run.coarse.routes
+    output = {
+        "by_words": len(sparse.candidates) - sparse.by_path,
+        "by_path": sparse.by_path,
+        "by_vectors": len(dense.candidates),
+        "related": run.coarse.related,
+    }
+    yield finished(step, "retrieve", started, output)
+
+
+def _coarse(run: Run) -> Coarse:
+    return coarse(
+        run.question.snapshot,
+        run.sparse,
+        run.dense,
+        where=run.question.where,
+        settings=run.settings,
+    )
+
+
+def take_in_order(run: Run) -> None:
+    """The rankings by the order of the routes alone, without a reranker."""
+    run.coarse = _coarse(run)
+    routes = [route.candidates for route in run.coarse.routes]
+    run.rankings = [ranking(run, "both", fused(routes, run.question.settings.search.rrf_k))]
+
+
+def ranking(run: Run, name: str, scored: list[tuple[Candidate, float]]) -> Ranking:
+    """The best of `scored`, as hits and as passages."""
+    assert run.coarse is not None
+    hits = run.coarse.hits(scored[: run.settings.passages])
+    return Ranking(name, hits, passages_of(run, hits))
+
+
+def passages_of(run: Run, hits: "tuple[Hit, ...]") -> list[Passage]:
+    """What of these hits goes into a prompt."""
+    if not hits:
+        return []
+    read = run.question.snapshot.read_chunk([hit.chunk_id for hit in hits])
+    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
+    chat = run.question.chat
+    budget = run.question.settings.answer.passage_tokens
+    if chat.passage_tokens is not None:
+        budget = min(budget, chat.passage_tokens)
+    return chosen_passages(hits[: chat.most_passages], chunks, budget)
