@@ -8,6 +8,7 @@ import pytest
 
 from agentic_rag.config import Settings
 from agentic_rag.knowledge_base import KnowledgeBase
+from agentic_rag.knowledge_base.bm25 import K1, B
 from agentic_rag.knowledge_base.fragments import key
 from agentic_rag.retrieval.bm25 import rescored
 from agentic_rag.text.words import words
@@ -21,16 +22,15 @@ TEXTS = {
 }
 
 
-def plain_bm25(
-    texts: dict[str, tuple[str, int]], query: str, k1: float, b: float
-) -> dict[str, float]:
-    """Scores by name; `texts` are text and length by name."""
-    mean = sum(length for _, length in texts.values()) / len(texts)
+def plain_bm25(texts: dict[str, str], query: str, k1: float, b: float) -> dict[str, float]:
+    """Scores by name, of texts by name."""
+    mean = sum(len(words(text)) for text in texts.values()) / len(texts)
     found = {}
-    for name, (text, length) in texts.items():
+    for name, text in texts.items():
+        length = len(words(text))
         score = 0.0
         for word in set(words(query)):
-            holding = sum(word in words(other) for other, _ in texts.values())
+            holding = sum(word in words(other) for other in texts.values())
             count = words(text).count(word)
             if not count:
                 continue
@@ -50,16 +50,13 @@ def kb(tmp_path: Path) -> KnowledgeBase:
     return made
 
 
-Chunks = dict[str, tuple[str, int]]
-
-
-def chunks_of(kb: KnowledgeBase) -> tuple[Chunks, dict[str, int]]:
-    """Texts with their lengths, and chunk keys, by name."""
+def chunks_of(kb: KnowledgeBase) -> tuple[dict[str, str], dict[str, int]]:
+    """Texts and chunk keys, by name."""
     texts, keys = {}, {}
     for document in kb.documents():
         (chunk,) = kb.snapshot().chunks(document.number)
         name = Path(document.uri).name
-        texts[name] = (chunk.text, chunk.tokens)
+        texts[name] = chunk.text
         keys[name] = key(document.number, int(chunk.chunk_id.split("-")[1]))
     return texts, keys
 
@@ -89,6 +86,14 @@ def test_frequencies_follow_what_is_added_and_removed(
     kb.remove(["a.txt", "d.txt"])
     assert kb.snapshot().word_statistics.frequency("pump") == 1
     assert kb.snapshot().word_statistics.chunks == 3
+
+
+def test_the_indexs_own_parameters_give_the_indexs_own_ranking(kb: KnowledgeBase) -> None:
+    snapshot = kb.snapshot()
+    for query in ("the blue pump", "harbour of nothing", "泵站 水泵 三万"):
+        keys, scores = snapshot.word_pool(words(query), 10)
+        again = rescored(keys.tolist(), words(query), snapshot.word_statistics, K1, B)
+        assert again.tolist() == pytest.approx(scores.tolist(), rel=0.05)  # lengths are rounded
 
 
 def test_b_decides_whether_a_long_text_loses(kb: KnowledgeBase) -> None:

@@ -1,4 +1,4 @@
-"""BM25 over the chunks' words by Lance's inverted index (k1 = 1.2, b = 0.75, fixed there).
+"""BM25 over the chunks' words by Lance's inverted index, whose k1 and b are fixed.
 
 Rows added after the index was last brought up to date are scored by a scan, with the same
 result; deleted rows never come back.
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys, keys_of
 from agentic_rag.knowledge_base.tables import reading
+
+K1, B = 1.2, 0.75  # the index's own
 
 
 def bm25(

@@ -6,7 +6,8 @@
 
 Robertson and Zaragoza 2009, with the idf that is never negative (Lucene). Q is a set of words,
 f(q, c) how often q stands in chunk c, n(q) in how many of the N chunks it stands, |c| the length
-of c in tokens and `mean` the mean length of all chunks.
+of c in words and `mean` the mean length of all chunks. With the index's own k1 and b it comes to
+the index's own ranking.
 """
 
 import math
@@ -29,11 +30,11 @@ def rescored(
     scores = np.zeros(len(keys))
     for place, chunk_key in enumerate(keys):
         chunk = chunks[chunk_key]
-        norm = k1 * (1 - b + b * chunk.tokens / statistics.mean_tokens)
+        norm = k1 * (1 - b + b * chunk.total() / statistics.mean_words)
         scores[place] = sum(
             weight * frequency * (k1 + 1) / (frequency + norm)
             for word, weight in idf.items()
-            if (frequency := chunk.counts[word])
+            if (frequency := chunk[word])
         )
     return scores
 

@@ -23,6 +23,7 @@ from agentic_rag.knowledge_base import (
     Snapshot,
     snippets,
 )
+from agentic_rag.knowledge_base.bm25 import K1, B
 from agentic_rag.knowledge_base.filters import Allowed
 from agentic_rag.knowledge_base.fragments import Keys
 from agentic_rag.knowledge_base.hybrid import reciprocal_ranks, scaled
@@ -152,16 +153,9 @@ def _found(
     found = []
     for text, meaning in zip(asked, tried, strict=True):
         query_words = tuple(dict.fromkeys(words(text)))
-        keys, _ = snapshot.word_pool(query_words, pool, allowed)
-        scores = rescored(
-            keys.tolist(),
-            query_words,
-            snapshot.word_statistics,
-            settings.workflow.bm25_k1,
-            settings.workflow.bm25_b,
-        )
+        by_words = _by_words(snapshot, pool, allowed, query_words, settings)
         meant = None if isinstance(meaning, Exception) else meaning
-        found.append(_Query(text, query_type(text), query_words, (keys, scores), meant))
+        found.append(_Query(text, query_type(text), query_words, by_words, meant))
     return found, _told(problems, len(asked))
 
 
@@ -172,6 +166,20 @@ def _by_meaning(
         return snapshot.meaning_pool(text, pool, allowed)
     except (EmbeddingFailed, EmbeddingModelMismatch) as error:
         return error
+
+
+def _by_words(
+    snapshot: Snapshot,
+    pool: int,
+    allowed: Allowed | None,
+    query_words: Sequence[str],
+    settings: "Settings",
+) -> tuple[Keys, Floats]:
+    keys, scores = snapshot.word_pool(query_words, pool, allowed)
+    k1, b = settings.workflow.bm25_k1, settings.workflow.bm25_b
+    if (k1, b) != (K1, B):
+        scores = rescored(keys.tolist(), query_words, snapshot.word_statistics, k1, b)
+    return keys, scores
 
 
 def _told(problems: Sequence[Exception], asked: int) -> tuple[str, ...]:
