@@ -58,10 +58,10 @@ def test_an_empty_document_is_named_and_gives_exit_code_3(arag: Arag, tmp_path: 
 
 def test_an_unsupported_file_counts_only_when_it_was_named(arag: Arag, tmp_path: Path) -> None:
     notes = write_notes(tmp_path)
-    (notes / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00")
+    (notes / "song.ogg").write_bytes(b"OggS\x00\x02\x00\x00")
 
     met = arag("index", "notes")
-    named = arag("index", "notes/picture.png")
+    named = arag("index", "notes/song.ogg")
 
     assert met.code == 0
     assert "unsupported: " in met.err
@@ -110,7 +110,7 @@ def test_a_folder_gone_from_disk_goes_with_sync(arag: Arag, tmp_path: Path) -> N
 def test_unsupported_files_are_named_by_kind(arag: Arag, tmp_path: Path) -> None:
     notes = write_notes(tmp_path)
     for number in range(5):
-        (notes / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00")
+        (notes / f"{number}.ogg").write_bytes(b"OggS\x00\x02\x00\x00")
     (notes / "core").write_bytes(b"\x7fELF\x00\x00\x01")
 
     ran = arag("index", "notes")
@@ -118,7 +118,7 @@ def test_unsupported_files_are_named_by_kind(arag: Arag, tmp_path: Path) -> None
 
     told = [line for line in ran.err.splitlines() if line.startswith("unsupported")]
     assert told == [
-        "unsupported: 5 .png files: notes/0.png, notes/1.png, notes/2.png and 2 more",
+        "unsupported: 5 .ogg files: notes/0.ogg, notes/1.ogg, notes/2.ogg and 2 more",
         "unsupported: 'core' is a program: notes/core",
     ]
     assert ran.err.count("Markdown") == 1

@@ -69,6 +69,15 @@ def test_a_page_that_lies_on_its_side_or_head_is_read_upright(turns: int) -> Non
     assert ocr.read_pixels(turned, 0.5).rows() == lines
 
 
+def test_chinese_set_from_top_to_bottom_is_read_from_the_right() -> None:
+    columns = ["蓝桥泵站位于清河北岸", "每天向城区供水一万吨", "由三台水泵轮流运行"]
+    pixels = drawn([], width=400, height=600)
+    for number, column in enumerate(columns):
+        for place, character in enumerate(column):
+            draw_on(pixels, [character], 300 - 90 * number, 80 + 44 * place, 36)
+    assert ocr.read_pixels(pixels, 0.5).rows() == columns
+
+
 def test_a_long_screenshot_is_read_from_its_first_line_to_its_last() -> None:
     lines = [f"第{n}条 记录编号 {4700 + n}" if n % 12 == 5 else "" for n in range(96)]
     pixels = drawn(lines, width=420)
