@@ -176,7 +176,7 @@ class Snapshot:
         """
         query = _asked(query)
         top_k = self._count(top_k)
-        scores = self.semantic_index.score(self._query_vector(query))
+        scores = self.semantic_index.score(self.query_vector(query))
         keys, best = scores.best(top_k, self.allowed(where))
         least = scores.threshold(_SENTENCES_A_HIT * top_k)
         found: list[Found] = [
@@ -212,7 +212,7 @@ class Snapshot:
         """
         query = _asked(query)
         try:
-            vector = self._query_vector(query)
+            vector = self.query_vector(query)
         except (EmbeddingFailed, EmbeddingModelMismatch) as error:
             notice = f"Semantic search is not available, BM25 answered alone: {error}"
             result = self.bm25_search(query, top_k, where=where)
@@ -247,20 +247,21 @@ class Snapshot:
             "hybrid", query, self.hits_of(found), tuple(query_words), related=related
         )
 
-    # -- what a search is made of, for those that put several together ------------------------
-
     def word_pool(
         self, query_words: Sequence[str], count: int, allowed: Allowed | None = None
     ) -> tuple[Keys, NDArray[np.float64]]:
         """Keys and BM25 scores of the `count` best chunks with any of the words."""
         return bm25(self._chunks, query_words, count, allowed)
 
-    def meaning_pool(self, query: str, count: int, allowed: Allowed | None = None) -> MeaningPool:
-        """The `count` best chunks by their best sentence, with the scores of all sentences.
+    def query_vector(self, query: str) -> Vectors:
+        """The vector of a query. Raises BadQuery, EmbeddingFailed, EmbeddingModelMismatch."""
+        return query_vector(self._embedder(), _asked(query), self.head.dimensions)
 
-        Raises BadQuery, EmbeddingFailed, EmbeddingModelMismatch.
-        """
-        scores = self.semantic_index.score(self._query_vector(_asked(query)))
+    def meaning_pool(
+        self, vector: Vectors, count: int, allowed: Allowed | None = None
+    ) -> MeaningPool:
+        """The `count` best chunks by their best sentence, with the scores of all sentences."""
+        scores = self.semantic_index.score(vector)
         keys, best = scores.best(count, allowed)
         return MeaningPool(keys, best, self._is_related(best[0] if len(best) else None), scores)
 
@@ -280,9 +281,6 @@ class Snapshot:
         titles, sections = rows["title"].to_pylist(), rows["section"].to_pylist()
         paths = [f"{titles[i] or ''}\n{sections[i] or ''}" for i in order]
         return path_index(keys[order], paths)
-
-    def _query_vector(self, query: str) -> Vectors:
-        return query_vector(self._embedder(), query, self.head.dimensions)
 
     # -- reading ------------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ def coarse(
     notices: tuple[str, ...] = ()
     for query in dense:
         try:
-            meanings.append(snapshot.meaning_pool(query, settings.dense, allowed))
+            vector = snapshot.query_vector(query)
+            meanings.append(snapshot.meaning_pool(vector, settings.dense, allowed))
         except (EmbeddingFailed, EmbeddingModelMismatch) as error:
             notices = (f"Dense recall is not available, the sparse route stands alone: {error}",)
             break

@@ -29,7 +29,7 @@ from agentic_rag.knowledge_base.fragments import Keys
 from agentic_rag.knowledge_base.hybrid import reciprocal_ranks, scaled
 from agentic_rag.knowledge_base.semantic import MeaningPool
 from agentic_rag.knowledge_base.snapshot import Snippeter
-from agentic_rag.models.embedder import EmbeddingFailed
+from agentic_rag.models.embedder import EmbeddingFailed, Vectors
 from agentic_rag.retrieval.bm25 import rescored
 from agentic_rag.retrieval.query_type import QueryType, query_type
 from agentic_rag.text.words import words
@@ -148,22 +148,22 @@ def _found(
     # No narrower than what is asked for reranking, which would go without candidates.
     pool = max(settings.search.pool, settings.rerank.candidates)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        tried = list(threads.map(partial(_by_meaning, snapshot, pool, allowed), asked))
-    problems = [one for one in tried if isinstance(one, Exception)]
+        vectors = list(threads.map(partial(_vector, snapshot), asked))
+    problems = [one for one in vectors if isinstance(one, Exception)]
     found = []
-    for text, meaning in zip(asked, tried, strict=True):
+    for text, vector in zip(asked, vectors, strict=True):
         query_words = tuple(dict.fromkeys(words(text)))
         by_words = _by_words(snapshot, pool, allowed, query_words, settings)
-        meant = None if isinstance(meaning, Exception) else meaning
-        found.append(_Query(text, query_type(text), query_words, by_words, meant))
+        meaning = None
+        if not isinstance(vector, Exception):
+            meaning = snapshot.meaning_pool(vector, pool, allowed)
+        found.append(_Query(text, query_type(text), query_words, by_words, meaning))
     return found, _told(problems, len(asked))
 
 
-def _by_meaning(
-    snapshot: Snapshot, pool: int, allowed: Allowed | None, text: str
-) -> MeaningPool | EmbeddingFailed | EmbeddingModelMismatch:
+def _vector(snapshot: Snapshot, text: str) -> Vectors | EmbeddingFailed | EmbeddingModelMismatch:
     try:
-        return snapshot.meaning_pool(text, pool, allowed)
+        return snapshot.query_vector(text)
     except (EmbeddingFailed, EmbeddingModelMismatch) as error:
         return error
 
