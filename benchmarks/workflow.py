@@ -3,7 +3,7 @@
 `python benchmarks/workflow.py` takes hotpotqa, musique and laws under --data, each article of the
 laws a chunk, and prints recall at 1, 5 and 10 step by step: each route, fusion, weights by the
 type of a query, variants, reranking. `--model` lets a chat model write the variants; without it
-those of data/laws_rewrites.json count, which a person who knows the laws' words wrote from the
+those of data/laws_rewrites.json count, written by hand, with knowledge of the laws' words, from the
 questions alone, before the first run. `--reranker` names a reranker as `rerank.model` would. See
 README.md for results.
 """
@@ -46,7 +46,7 @@ Ranking = Callable[[str], Sequence[str]]  # a question to source ids
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question, the ids that are right (`any_of`: one of them does), and the queries of a
-    person's rewriting, main query first."""
+    hand-written rewriting, main query first."""
 
     text: str
     right: frozenset[str]
@@ -134,7 +134,7 @@ def steps(
     rewritten = {asked.text: asked.rewritten for asked in corpus.questions if asked.rewritten}
     if rewritten:
         found |= {
-            "+ a person's main query": _recalled(
+            "+ hand-written main query": _recalled(
                 snapshot, settings, queries=lambda text: [rewritten[text][0], text]
             ),
             "+ variants, keywords": _recalled(
