@@ -183,15 +183,15 @@ def test_work_in_progress_of_a_living_writer_is_no_finding(kb: KnowledgeBase) ->
 
 
 @pytest.mark.parametrize("part", ["vectors", "owners", "sentences"])
-@pytest.mark.parametrize("spoil", ["bytes", "shape", "values"])
+@pytest.mark.parametrize("spoil", ["empty", "bytes", "shape", "values"])
 def test_a_derived_file_that_differs_from_its_table_is_made_anew(
     kb: KnowledgeBase, part: str, spoil: str
 ) -> None:
     expected = kb.semantic_search("x").hits
     (path,) = (kb.directory / "derived").glob(f"*.{part}.npy")
     array = np.load(path)
-    if spoil == "bytes":
-        path.write_bytes(path.read_bytes()[:20])
+    if spoil in ("empty", "bytes"):
+        path.write_bytes(path.read_bytes()[: 0 if spoil == "empty" else 20])
     else:
         np.save(path, array[:-1] if spoil == "shape" else array + 1)
 

@@ -1,5 +1,6 @@
 """What keeps a knowledge base quick: the word index, compaction, old versions, derived files."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -124,14 +125,46 @@ def test_vectors_are_derived_once_and_old_ones_cleared(tmp_path: Path) -> None:
     assert not {p for p in (kb.directory / "derived").iterdir()} & set(derived)
 
 
-def test_a_lost_or_spoilt_derived_file_is_made_again(tmp_path: Path) -> None:
+def _rows_lost(path: Path) -> None:
+    np.save(path, np.load(path)[:-1])
+
+
+def _narrower(path: Path) -> None:
+    array = np.load(path)
+    np.save(path, array[:, :-1] if array.ndim == 2 else array[:, None])
+
+
+def _of_another_type(path: Path) -> None:
+    np.save(path, np.load(path).astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        Path.unlink,
+        lambda path: path.write_bytes(b""),  # as a power cut leaves it
+        lambda path: path.write_bytes(b"spoilt"),
+        lambda path: path.write_bytes(b"PK\x03\x04" + bytes(100)),
+        lambda path: path.write_bytes(bytes(path.stat().st_size)),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        _rows_lost,
+        _narrower,
+        _of_another_type,
+    ],
+)
+@pytest.mark.parametrize("part", ["vectors", "owners", "sentences"])
+def test_a_lost_or_spoilt_derived_file_is_made_again(
+    tmp_path: Path, spoil: Callable[[Path], object], part: str
+) -> None:
     write_documents(tmp_path / "docs", 2, 1)
     kb = opened(tmp_path / "kb")
     kb.add(tmp_path / "docs")
     expected = kb.semantic_search("x").hits
-    for path in (kb.directory / "derived").iterdir():
-        path.write_bytes(b"spoilt")
+    (path,) = (kb.directory / "derived").glob(f"*.{part}.npy")
+    sound = path.read_bytes()
+    spoil(path)
     assert opened(kb.directory).semantic_search("x").hits == expected
+    assert path.read_bytes() == sound
 
 
 def test_lancedb_opens_the_tables(tmp_path: Path) -> None:

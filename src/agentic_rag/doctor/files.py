@@ -12,7 +12,13 @@ import numpy as np
 
 from agentic_rag.doctor.records import Finding
 from agentic_rag.knowledge_base.bm25 import bm25
-from agentic_rag.knowledge_base.fragments import Derived, derived_files, keys_of, stem_of
+from agentic_rag.knowledge_base.fragments import (
+    Derived,
+    derived_files,
+    keys_of,
+    read_derived,
+    stem_of,
+)
 from agentic_rag.knowledge_base.head import read_head
 from agentic_rag.knowledge_base.lock import writer
 from agentic_rag.knowledge_base.records import DamagedKnowledgeBase
@@ -133,23 +139,14 @@ def wrong_derived_files(directory: Path, sentences: lance.LanceDataset) -> list[
         files = derived_files(directory / "derived", stem_of(fragment))
         if not all(path.exists() for path in files):
             continue  # made when first needed
-        try:
-            vectors, owners, index = (np.load(path, mmap_mode="r") for path in files)
-        except (OSError, ValueError):
-            wrong += files
-            continue
-        if not _agrees((vectors, owners, index), sentences, fragment):
+        derived = read_derived(directory / "derived", sentences, fragment)
+        if derived is None or not _agrees(derived, sentences, fragment):
             wrong += files
     return wrong
 
 
 def _agrees(derived: Derived, sentences: lance.LanceDataset, fragment: lance.LanceFragment) -> bool:
     vectors, owners, index = derived
-    dimensions = sentences.schema.field("vector").type.list_size
-    if vectors.shape != (fragment.physical_rows, dimensions) or not (
-        len(owners) == len(index) == fragment.physical_rows
-    ):
-        return False
     scanner = sentences.scanner(
         columns=["document", "chunk", "sentence", "vector"],
         fragments=[fragment],
@@ -158,11 +155,11 @@ def _agrees(derived: Derived, sentences: lance.LanceDataset, fragment: lance.Lan
     )
     for batch in scanner.to_batches():
         rows = batch.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)
-        flat = batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions)
+        flat = batch["vector"].flatten().to_numpy(zero_copy_only=False)
         same = (
             np.array_equal(owners[rows], keys_of(batch))
             and np.array_equal(index[rows], batch["sentence"].to_numpy())
-            and np.array_equal(vectors[rows], flat, equal_nan=True)
+            and np.array_equal(vectors[rows].ravel(), flat, equal_nan=True)
         )
         if not same:
             return False

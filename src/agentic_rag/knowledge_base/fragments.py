@@ -98,7 +98,8 @@ class FragmentCache:
     ) -> VectorPiece:
         stem = stem_of(fragment)
         if stem not in self._mapped:
-            self._mapped[stem] = self._read(stem) or self._derive(table, fragment)
+            known = read_derived(self._directory, table, fragment)
+            self._mapped[stem] = known or self._derive(table, fragment)
         vectors, owners, sentences = self._mapped[stem]
         live = owners >= 0
         if fragment.num_deletions:
@@ -107,20 +108,13 @@ class FragmentCache:
             live &= alive
         return VectorPiece(vectors, owners, sentences, live)
 
-    def _read(self, stem: str) -> Derived | None:
-        vectors, owners, sentences = derived_files(self._directory, stem)
-        try:
-            return np.load(vectors, mmap_mode="r"), np.load(owners), np.load(sentences)
-        except (OSError, ValueError):
-            return None
-
     def _derive(self, table: lance.LanceDataset, fragment: lance.LanceFragment) -> Derived:
         columns = ["document", "chunk", "sentence", "vector"]
         rows = table.scanner(
             columns=columns, fragments=[fragment], with_row_address=True
         ).to_table()
         offsets = _offsets(rows)
-        dimensions = table.schema.field("vector").type.list_size
+        dimensions = _dimensions(table)
         vectors = np.zeros((fragment.physical_rows, dimensions), dtype=np.float32)
         owners = np.full(fragment.physical_rows, -1, dtype=np.int64)
         sentences = np.zeros(fragment.physical_rows, dtype=np.int32)
@@ -142,7 +136,7 @@ class FragmentCache:
                 with draft.open("wb") as file:
                     np.save(file, np.asarray(array))
                 draft.replace(path)
-            return self._read(stem_of(fragment)) or derived
+            return read_derived(self._directory, table, fragment) or derived
         return derived
 
     def clean(self, keep: list[lance.LanceDataset]) -> None:
@@ -161,9 +155,34 @@ def derived_files(folder: Path, stem: str) -> list[Path]:
     return [folder / f"{stem}.{part}.npy" for part in ("vectors", "owners", "sentences")]
 
 
+def read_derived(
+    folder: Path, table: lance.LanceDataset, fragment: lance.LanceFragment
+) -> Derived | None:
+    """What the derived files of a fragment hold, the vectors mapped; None where they are not all
+    there, cannot be read, or are not arrays of the fragment's size."""
+    vectors_file, owners_file, sentences_file = derived_files(folder, stem_of(fragment))
+    try:
+        vectors = np.load(vectors_file, mmap_mode="r")
+        owners, sentences = np.load(owners_file), np.load(sentences_file)
+        found = [(array.shape, array.dtype) for array in (vectors, owners, sentences)]
+    except Exception:  # numpy has many errors for spoilt bytes, EOFError and BadZipFile among them
+        return None
+    rows = fragment.physical_rows
+    fits = found == [
+        ((rows, _dimensions(table)), np.float32),
+        ((rows,), np.int64),
+        ((rows,), np.int32),
+    ]
+    return (vectors, owners, sentences) if fits else None
+
+
 def stem_of(fragment: lance.LanceFragment) -> str:
     """What the names of a fragment's derived files begin with."""
     return Path(fragment.data_files()[0].path).stem
+
+
+def _dimensions(table: lance.LanceDataset) -> int:
+    return int(table.schema.field("vector").type.list_size)
 
 
 def _name(fragment: lance.LanceFragment) -> str:
