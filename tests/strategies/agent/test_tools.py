@@ -301,3 +301,42 @@ async def test_the_toolset_serves_an_agent_of_ones_own(store: KnowledgeBase) -> 
 
     assert "Ada Brown designed it." in first
     assert first == second  # each run has a context of its own
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "given"),
+    [
+        ("read_chunk", '["{id}"]', "Ada Brown designed it."),
+        ("read_chunk", '"{id}"', "Ada Brown designed it."),
+        ("keyword_search", '["Ada Brown"]', "Ada Brown designed it."),
+        ("semantic_search", "who designed the bridge", "Result 1"),
+        ("keyword_search", '{"ctx": "Ada Brown", "keywords": "Ada Brown"}', "Ada Brown"),
+        ("read_chunk", "[1, 2]", "There is no chunk 1; take the ids from a search."),
+        ("read_chunk", "5", "There is no chunk 5; take the ids from a search."),
+        ("keyword_search", "null", "`keywords` is missing"),
+        ("keyword_search", '{"keywords": ["Ada', "Send arguments such as"),
+        ("keyword_search", '{"keywords": ["Ada Brown"]} done', "Ada Brown designed it."),
+    ],
+)
+async def test_no_arguments_end_an_agent_of_ones_own(
+    store: KnowledgeBase, tool: str, sent: str, given: str
+) -> None:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+    one = chunk(store, "a/bridge.md")
+    named = sent.replace("{id}", one)
+    back: list[str] = []
+
+    def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) < 7:  # three times: a second refusal would end the run
+            if len(messages) > 1:
+                back.append(str(messages[-1].parts[0].content))  # type: ignore[union-attr]
+            return ModelResponse([ToolCallPart(tool, named)])
+        return ModelResponse([TextPart("done")])
+
+    ran = await Agent(FunctionModel(play), toolsets=[retrieval_toolset(store)]).run("Who?")
+
+    assert ran.output == "done"
+    assert given in back[0]

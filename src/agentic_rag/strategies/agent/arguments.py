@@ -112,6 +112,11 @@ def understood(tool: str, arguments: object) -> Wanted:
     raise BadArguments(f"There is no tool {tool}.")
 
 
+def as_object(tool: str, arguments: object) -> Mapping[str, object]:
+    """The arguments of `tool` as an object, whatever stood in its place. Raises `BadArguments`."""
+    return _object(tool, arguments)
+
+
 def loosely_read(text: str) -> object:
     """`text` as JSON, or as JSON with something after it, or as a Python literal.
 

@@ -2,19 +2,23 @@
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from agentic_rag.strategies.agent.arguments import BadArguments, as_object
 from agentic_rag.strategies.agent.prompts import Language, described
 from agentic_rag.strategies.agent.tools import TOOLS, Retrieval, schema
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
+    from pydantic_ai.tools import Tool
     from pydantic_ai.toolsets import FunctionToolset
+    from pydantic_core import SchemaValidator
 
     from agentic_rag.config import Settings
     from agentic_rag.knowledge_base import Filter, KnowledgeBase
 
 _RUNS_KEPT = 64  # runs whose context tracker is remembered
+_UNREADABLE = "INVALID_JSON"  # as Pydantic AI names what was sent instead of an object
 
 
 def retrieval_toolset(
@@ -45,17 +49,38 @@ def retrieval_toolset(
         return runs[run_id]
 
     def tool(name: str) -> "Tool[Any]":
-        async def call(ctx: "RunContext[Any]", **arguments: Any) -> str:
+        async def call(ctx: "RunContext[Any]", /, **arguments: Any) -> str:
             # By run, so that a toolset can serve many at once.
             own = await asyncio.to_thread(retrieval, ctx.run_id or "")
-            return (await asyncio.to_thread(own.call, name, arguments)).text
+            sent = arguments.get(_UNREADABLE, arguments)
+            return (await asyncio.to_thread(own.call, name, sent)).text
 
-        return Tool.from_schema(
+        made: Tool[Any] = Tool.from_schema(
             call,
             name,
             described(name, language).text,
             schema(name, language, settings.search.top_k),
             takes_ctx=True,
         )
+        made.function_schema.validator = cast("SchemaValidator", _Repaired(name))
+        return made
 
     return FunctionToolset([tool(name) for name in TOOLS])
+
+
+class _Repaired:
+    """Validates the arguments of a tool as the agent reads them: whatever a model sends becomes an
+    object. An agent of anyone's own would end at a list, and at the second text that is no JSON."""
+
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+
+    def validate_json(self, sent: str | bytes, **_: object) -> dict[str, object]:
+        text = sent if isinstance(sent, str) else bytes(sent).decode("utf-8", "replace")
+        return self.validate_python(text)
+
+    def validate_python(self, sent: object, **_: object) -> dict[str, object]:
+        try:
+            return dict(as_object(self._tool, sent))
+        except BadArguments:  # which the tool answers, with an example
+            return {_UNREADABLE: sent}
