@@ -21,6 +21,7 @@ from agentic_rag.strategies.passages import chosen_passages, passages_block
 from agentic_rag.strategies.phrases import Phrase, say
 from agentic_rag.strategies.question import Question
 from agentic_rag.strategies.reply import Prompt
+from agentic_rag.strategies.searchable import nothing_to_search
 from agentic_rag.strategies.shown_prompt import ShownPrompt
 from agentic_rag.strategies.support import Passage, names_met
 from agentic_rag.text.language import is_chinese
@@ -78,7 +79,7 @@ def _without_model(
 ) -> "tuple[str, Sequence[Hit], Status] | None":
     """The lead, the hits and the status of an answer that no model is asked for; else None."""
     if not found.hits:
-        phrase: Phrase = "nothing_matches_filter" if question.where else "empty_knowledge_base"
+        phrase: Phrase = nothing_to_search(question) or "not_related"
         return say(phrase, question.text), (), "insufficient"
     if not found.related:
         lead = f"{say('not_related', question.text)}\n\n{say('nearest', question.text)}"

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from agentic_rag.config import Settings
-from agentic_rag.knowledge_base import KnowledgeBase, Snapshot
+from agentic_rag.knowledge_base import Filter, KnowledgeBase, Snapshot
 from agentic_rag.strategies.agent import ModelWithoutTools
 from agentic_rag.strategies.events import Notice, RunStarted, Thought
 from agentic_rag.strategies.run import ask, stream
@@ -335,3 +335,60 @@ async def test_notices_say_that_foreign_marks_were_taken_out(
     assert played.answer.removed_citations == ("1", "77-1")
     notices = [event for event in played.events if isinstance(event, Notice)]
     assert [notice.code for notice in notices] == ["citations_removed"]
+
+
+async def test_tables_that_cannot_be_read_end_the_run_with_what_to_do(
+    kb: KnowledgeBase, streaming: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentic_rag.knowledge_base import DamagedKnowledgeBase
+
+    def damaged(*_: object, **__: object) -> None:
+        raise DamagedKnowledgeBase("The tables cannot be read; index again.")
+
+    monkeypatch.setattr(Snapshot, "keyword_search", damaged)
+    model = Model(search("Oriole"), "It was 1899.")
+    played = await play(kb, model, QUESTION, streaming=streaming)
+
+    assert (played.error.code, model.count) == ("DamagedKnowledgeBase", 1)
+    assert played.error.error == "The tables cannot be read; index again."
+    assert played.returned[0].error == "The tables cannot be read; index again."
+
+
+async def test_a_model_whose_calls_all_fail_is_not_told_not_to_have_searched(
+    kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentic_rag.models.embedder import EmbeddingFailed
+
+    def down(*_: object, **__: object) -> None:
+        raise EmbeddingFailed("The embedder does not answer; start it.")
+
+    monkeypatch.setattr(Snapshot, "semantic_search", down)
+    model = Model(ask_for("opening"), "It was 1899.", "Surely 1899.", "Opened in 1932.")
+    answer = (await play(kb, model, QUESTION)).answer
+
+    assert [notice.code for notice in answer.notices] == ["no_tool_worked"]
+    assert answer.notices[0].message.startswith(
+        "No call of the model worked (the last one: The embedder does not answer; start it)"
+    )
+
+
+@pytest.mark.parametrize("where", [Filter(paths=("nosuch/*",)), Filter(metadata={"lang": "none"})])
+@pytest.mark.parametrize("strategy", ["agent", "naive"])
+async def test_a_filter_that_nothing_passes_is_told_before_a_request(
+    kb: KnowledgeBase, strategy: str, where: Filter
+) -> None:
+    model = Model("never asked")
+    answer = await ask(kb, QUESTION, strategy=strategy, model=model.model, where=where)
+
+    assert (model.count, answer.status) == (0, "insufficient")
+    assert answer.text == ("The documents do not hold an answer: none of them passes the filter.")
+
+
+async def test_a_filter_that_some_document_passes_is_searched(
+    kb: KnowledgeBase, bridge: str
+) -> None:
+    model = Model(search("Oriole"), f"In 1932 [{bridge}].")
+    where = Filter(paths=("bridge.md",))
+    answer = await ask(kb, QUESTION, strategy="agent", model=model.model, where=where)
+
+    assert answer.text == "In 1932 [1]."

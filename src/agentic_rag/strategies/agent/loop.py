@@ -4,6 +4,7 @@ One turn of the model is one step. It ends in a tool call, which is run and answ
 answer. At a limit (limits.py) the answer is asked for (forcing.py).
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from agentic_rag.strategies.events import (
     UsageReported,
 )
 from agentic_rag.strategies.naive import naive
+from agentic_rag.strategies.searchable import nothing_to_search
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -42,10 +44,9 @@ async def agent(question: "Question") -> AsyncIterator[Event]:
     chat = question.chat
     connect = check_tools(chat)
     state = begun(question)
-    if not any(document.chunks for document in question.snapshot.documents.values()):
-        for event in passages_answer(
-            state.ending(None), "empty_knowledge_base", (), "insufficient"
-        ):
+    nothing = await asyncio.to_thread(nothing_to_search, question)
+    if nothing is not None:  # known before a request is paid for
+        for event in passages_answer(state.ending(None), nothing, (), "insufficient"):
             yield event
         return
     async with connect() as model, aclosing(_steps(state, model)) as events:
@@ -143,12 +144,19 @@ def _context_is_full(state: State) -> Notice:
 
 
 async def _without_tools(state: State) -> AsyncGenerator[Event, None]:
-    """The model never calls a tool: the strategy that needs none goes on."""
+    """The model got nothing by tools: the strategy that needs none goes on."""
+    failed = state.tools.failed
+    why = (
+        f"No call of the model worked (the last one: {failed.rstrip('.')})"
+        if failed
+        else "The model answered twice without searching"
+    )
     message = (
-        "The model answered twice without searching, so what it wrote does not count; "
+        f"{why}, so what it wrote does not count; "
         "the strategy `naive`, which works without tools, answers instead."
     )
-    yield Notice(level="warning", code="no_tool_called", message=message)
+    code = "no_tool_worked" if failed else "no_tool_called"
+    yield Notice(level="warning", code=code, message=message)
     spent = state.usage
     async with aclosing(naive(state.question)) as events:  # type: ignore[type-var]
         async for event in events:

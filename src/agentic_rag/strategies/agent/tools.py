@@ -2,7 +2,8 @@
 
 keyword_search, semantic_search and read_chunk of A-RAG.
 
-A call never raises: what goes wrong is told to the model in the result.
+A call never raises: what goes wrong is told to the model in the result. Where no other call could
+do better, the result says so too.
 """
 
 import threading
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag.errors import AragError
+from agentic_rag.knowledge_base.records import DamagedKnowledgeBase
 from agentic_rag.strategies.agent.arguments import (
     EXAMPLES,
     MOST_HITS,
@@ -82,13 +84,15 @@ def definitions(language: Language, top_k: int) -> "list[ToolDefinition]":
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a call gives back: to the model `text`, to a person `hits` and `error`. `unusable`:
-    the arguments were not understood, so nothing was done."""
+    the arguments were not understood, so nothing was done. `damage`: the tables cannot be read, so
+    that every other call would fail too."""
 
     text: str
     hits: "tuple[Hit, ...]" = ()
     tokens: int = 0
     error: str | None = None
     unusable: bool = False
+    damage: DamagedKnowledgeBase | None = None
 
 
 class Retrieval:
@@ -103,6 +107,7 @@ class Retrieval:
         where: "Filter | None" = None,
     ) -> None:
         self.tracker = Tracker()
+        self.failed = ""  # why the latest call that did not work did not
         self.language = language
         self._snapshot = snapshot
         self._settings = settings
@@ -115,6 +120,7 @@ class Retrieval:
             try:
                 wanted = understood(tool, arguments)
             except BadArguments as problem:
+                self.failed = str(problem)
                 text = self._note("bad_arguments", problem=problem, example=EXAMPLES[tool])
                 return Result(text, error=str(problem), unusable=True)
             if room is not None and room < _LEAST_ROOM:
@@ -135,8 +141,10 @@ class Retrieval:
             except Exception as error:  # whatever it is, the model can go another way
                 self.tracker.results = before
                 said = str(error) if isinstance(error, AragError) else f"{type(error).__name__}."
+                self.failed = str(error) or type(error).__name__
                 text = self._note("tool_failed", name=tool, error=said)
-                return Result(text, error=str(error) or type(error).__name__)
+                damage = error if isinstance(error, DamagedKnowledgeBase) else None
+                return Result(text, error=self.failed, damage=damage)
             text = page.text(self.language)
             tokens = count_tokens(text)
             self.tracker.tokens[tool] += tokens

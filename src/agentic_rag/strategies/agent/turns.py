@@ -202,6 +202,8 @@ async def run_calls(
             duration=time.monotonic() - started,
             error=result.error,
         )
+        if result.damage is not None:  # no request more: whatever is searched for, it is not read
+            raise result.damage
     state.history.add_replies(replies)
 
 
