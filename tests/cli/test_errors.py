@@ -195,12 +195,19 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more() -> None:
     assert "ARAG_DEBUG=1" in ran.stderr
 
 
-def test_arag_debug_shows_the_traceback() -> None:
-    ran = CliRunner().invoke(
-        _app_that_raises(ZeroDivisionError("oh")), ["fail"], env={"ARAG_DEBUG": "1"}
-    )
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ZeroDivisionError("oh"), 70), (EOFError("no data"), 70), (AragError("No paint; buy it."), 1)],
+)
+def test_arag_debug_shows_the_traceback_of_any_error_before_its_line(
+    error: Exception, code: int
+) -> None:
+    ran = CliRunner().invoke(_app_that_raises(error), ["fail"], env={"ARAG_DEBUG": "1"})
 
-    assert isinstance(ran.exception, ZeroDivisionError)
+    assert ran.exit_code == code
+    assert ran.stderr.startswith("Traceback (most recent call last)")
+    assert "in fail\n" in ran.stderr
+    assert ran.stderr.splitlines()[-1].startswith("error: ")
 
 
 def test_what_the_system_refuses_is_said_with_the_file_name() -> None:

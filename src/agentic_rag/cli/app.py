@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +49,7 @@ class Arag(TyperGroup):
             raise typer.Exit(exit_codes.INTERRUPTED) from None
         except Exception as error:
             if os.environ.get("ARAG_DEBUG"):
-                raise
+                traceback.print_exc()  # here, as typer hides that of an EOFError
             if isinstance(error, AragError):
                 streams.say(f"error: {error}")
                 raise typer.Exit(exit_codes.ERROR) from None
