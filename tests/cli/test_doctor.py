@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.agent_model import AgentModel, playing
-from tests.cli.running import ARAG, Arag, run_arag
+from tests.cli.running import ARAG, Arag, run_arag, start_arag
 from tests.doctor import damage
 from tests.strategies import scripted_server
 
@@ -302,6 +302,42 @@ def test_a_repair_that_fails_still_ends_in_the_report(own: Path) -> None:
     assert cured.code == 0
     assert cured.json["cured"] == ["made the word index anew"]
     assert cured.json["not_cured"] == []
+
+
+@pytest.mark.parametrize("mode", ["bm25", "hybrid"])
+@pytest.mark.parametrize("harm", ["gone", "empty"])
+def test_a_search_without_its_word_index_names_the_repair_and_no_backup(
+    own: Path, mode: str, harm: str
+) -> None:
+    indices = own / ".arag" / "chunks.lance" / "_indices"
+    if harm == "gone":
+        shutil.rmtree(indices)
+    else:
+        for path in indices.glob("*/*"):
+            path.write_bytes(b"")
+
+    ran = start_arag(own, "search", "pump", "--mode", mode)
+
+    assert ran.code == 1
+    assert ran.err.startswith("error: The word index of .arag/chunks.lance cannot be read (")
+    assert ran.err.endswith("); run `arag doctor --fix`, which makes it anew.\n")
+    assert ran.err.count("\n") == 1  # not a word of Lance's own
+    assert run_arag(own, "doctor", "--fix", "--no-calls", "--model", "none").code == 0
+    assert run_arag(own, "search", "pump", "--mode", mode, "--json").json["hits"]
+
+
+def test_indexing_and_status_without_the_word_index_name_the_repair(own: Path) -> None:
+    shutil.rmtree(own / ".arag" / "chunks.lance" / "_indices")
+    (own / "notes" / "new.md").write_text("A third pump came in 2024.\n")
+
+    for words in (("status",), ("index", "notes")):
+        ran = run_arag(own, *words)
+        assert ran.code == 1
+        assert "run `arag doctor --fix`" in ran.err.splitlines()[-1]
+
+    assert run_arag(own, "doctor", "--fix", "--no-calls", "--model", "none").code == 0
+    assert run_arag(own, "index", "notes").code == 0
+    assert "2024" in run_arag(own, "search", "third pump", "--mode", "bm25").out
 
 
 def test_settings_that_cannot_be_read_are_reported_as_json_too(own: Path) -> None:

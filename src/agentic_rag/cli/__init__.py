@@ -17,6 +17,8 @@ def main() -> None:
     """Run `arag` with the arguments of this process; ends by SystemExit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, leave)  # while modules are imported; see Arag.invoke
+    if not os.environ.get("ARAG_DEBUG"):
+        os.environ.setdefault("LANCE_LOG", "error")  # its warnings name places in its own source
     from agentic_rag.cli.app import app
     from agentic_rag.cli.streams import speak_utf8
 

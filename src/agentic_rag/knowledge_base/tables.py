@@ -323,7 +323,18 @@ class Writer:
 
 def unindexed_rows(table: lance.LanceDataset) -> int:
     """Rows that the word index does not cover yet (found all the same, by a scan)."""
-    return int(table.stats.index_stats("words_idx")["num_unindexed_rows"])
+    try:
+        return int(table.stats.index_stats("words_idx")["num_unindexed_rows"])
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise lost_word_index(table, error) from error
+
+
+def lost_word_index(table: lance.LanceDataset, error: Exception) -> DamagedKnowledgeBase:
+    """The error for a word index that cannot be used, while the rows it is made from are there."""
+    return DamagedKnowledgeBase(
+        f"The word index of {table.uri} cannot be read ({_short(error)}); "
+        "run `arag doctor --fix`, which makes it anew."
+    )
 
 
 def _data_file(fragment: lance.LanceFragment) -> str:
