@@ -18,6 +18,7 @@ from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.models import embedded
 from agentic_rag.models.embedded import ModelFileUnusable
 from agentic_rag.strategies.run import ask
+from tests.web_search.provider_server import Reply, serving
 
 TEXT = "The Oriole Bridge crosses the river Tamar. It was opened in 1932 by Ada Brown."
 
@@ -152,3 +153,53 @@ def test_a_process_that_ends_in_the_middle_of_an_answer_ends_cleanly(smollm2: Pa
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (7, "", "")
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("question", "stages"),
+    [
+        ("When was the Oriole Bridge opened?", ["rewrite", "retrieve", "evaluate", "answer"]),
+        ("王芳主持设计的蓝桥泵站是哪年建成的？", ["rewrite", "retrieve", "evaluate"]),
+    ],
+)
+async def test_the_workflow_takes_the_direct_path_with_it(
+    smollm2: Path, kb: KnowledgeBase, question: str, stages: list[str]
+) -> None:
+    answer = await ask(kb, question, strategy="workflow", model=f"local:{smollm2}")
+    assert [e.name for e in answer.trace if e.type == "step_finished"] == stages
+    assert answer.status == "answered"
+    assert answer.citations
+
+
+async def test_the_workflow_takes_the_web_path_with_it(
+    smollm2: Path, kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SERPAPI_API_KEY", raising=False)
+    monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+    found = {"url": "http://127.0.0.1:9/tea", "title": "Tea", "content": "Steep tea three minutes."}
+    with serving(lambda request: Reply({"query": "q", "results": [found]})) as server:
+        settings = Settings(web_search={"provider": "searxng", "url": server.url})
+        answer = await ask(
+            kb,
+            "How long should green tea steep in hot water?",
+            strategy="workflow",
+            model=f"local:{smollm2}",
+            settings=settings,
+        )
+    names = [e.name for e in answer.trace if e.type == "step_finished"]
+    assert names == ["rewrite", "retrieve", "evaluate", "web_search", "answer"]
+    assert any(notice.code == "page_not_read" for notice in answer.notices)
+
+
+async def test_the_pipeline_runs_to_its_end_with_it(smollm2: Path, kb: KnowledgeBase) -> None:
+    settings = Settings(pipeline={"expansion": "hyde", "compression": "bm25"})
+    answer = await ask(
+        kb,
+        "When was the Oriole Bridge opened?",
+        strategy="pipeline",
+        model=f"local:{smollm2}",
+        settings=settings,
+    )
+    names = [e.name for e in answer.trace if e.type == "step_finished"]
+    assert names == ["hyde", "retrieve", "rank", "answer"]
+    assert answer.citations

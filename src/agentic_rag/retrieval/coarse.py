@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from agentic_rag.knowledge_base import EmbeddingModelMismatch, Filter, Hit, Snapshot, snippets
-from agentic_rag.knowledge_base.fragments import chunk_id
+from agentic_rag.knowledge_base.fragments import Keys, chunk_id
+from agentic_rag.knowledge_base.hybrid import fuse
 from agentic_rag.knowledge_base.semantic import MeaningPool
 from agentic_rag.models.embedder import EmbeddingFailed
 from agentic_rag.text.words import words
 
 if TYPE_CHECKING:
-    from agentic_rag.config import Pipeline
+    from agentic_rag.config import Pipeline, Search
 
 RouteName = Literal["sparse", "dense"]
 _SENTENCES_A_HIT = 3  # A-RAG: the top 3 x k sentences, grouped by chunk
@@ -142,6 +143,28 @@ def fused(routes: Sequence[Sequence[Candidate]], k: int) -> list[tuple[Candidate
     return [
         (known[key], scores[key]) for key in sorted(scores, key=lambda key: (-scores[key], key))
     ]
+
+
+def fused_by_score(found: Coarse, settings: "Search") -> list[tuple[Candidate, float]]:
+    """The routes fused as `hybrid_search` fuses (`search.fusion`), best first. Chunks that only
+    their path found come with the least score of the sparse route."""
+    sparse, dense = found.routes
+    by_words = len(sparse.candidates) - sparse.by_path
+    least = min((one.score for one in sparse.candidates[:by_words]), default=1.0)
+    scores = [
+        one.score if place < by_words else least for place, one in enumerate(sparse.candidates)
+    ]
+    keys, values = fuse(
+        (_keys(dense.candidates), np.array([one.score for one in dense.candidates])),
+        (_keys(sparse.candidates), np.array(scores)),
+        settings,
+    )
+    known = {one.key: one for route in found.routes for one in route.candidates}
+    return [(known[k], v) for k, v in zip(keys.tolist(), values.tolist(), strict=True)]
+
+
+def _keys(candidates: Sequence[Candidate]) -> Keys:
+    return np.array([one.key for one in candidates], dtype=np.int64)
 
 
 def merged(routes: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:

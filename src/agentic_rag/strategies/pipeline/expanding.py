@@ -15,6 +15,7 @@ from agentic_rag.strategies.pipeline.parts import Run, finished, text_from
 from agentic_rag.strategies.pipeline.prompts import filled, read
 from agentic_rag.strategies.reply import Prompt, Reply
 from agentic_rag.strategies.support import Passage
+from agentic_rag.text.language import is_chinese
 from agentic_rag.text.tokens import prefix_of_tokens
 
 _LONGEST = 400  # o200k tokens of what is searched with
@@ -28,7 +29,8 @@ async def expand(run: Run) -> AsyncGenerator[Event, None]:
     wanted = run.settings.expansion
     if wanted == "none":
         return
-    if run.question.chat.connect is None:
+    chat = run.question.chat
+    if chat.connect is None or (chat.demonstration and is_chinese(text)):
         message = "There is no model to expand the question: it is searched for as it stands."
         yield Notice(level="info", code="not_expanded", message=message)
         return

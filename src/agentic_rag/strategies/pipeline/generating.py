@@ -10,6 +10,7 @@ from agentic_rag.retrieval.compression import bm25_extract
 from agentic_rag.strategies.answer import Answer, Status
 from agentic_rag.strategies.answering import AnswerForm, model_answer, passages_answer
 from agentic_rag.strategies.citations import cite
+from agentic_rag.strategies.demonstration import demonstration_prompt, readable
 from agentic_rag.strategies.events import (
     AnswerDelta,
     Event,
@@ -62,7 +63,14 @@ async def _by_model(
     if run.settings.compression != "none":
         rankings = [replace(one, passages=_compressed(run, one.passages)) for one in rankings]
     everything = list({p.chunk_id: p for one in rankings for p in one.passages}.values())
-    if len(rankings) == 1 and not run.settings.refine:
+    everything = readable(run.question, everything)
+    if not everything:
+        lead = say("demonstration_chinese", run.question.text)
+        async for event in passages_answer(run.question, _NAME, lead, hits, "answered", run.usage):
+            yield event
+        return
+    demonstration = run.question.chat.demonstration
+    if demonstration or (len(rankings) == 1 and not run.settings.refine):
         form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
         async for event in model_answer(run.question, form, hits, everything, step=run.step + 1):
             yield event
@@ -166,6 +174,8 @@ def first_answer_prompt(run: Run) -> Prompt | None:
 
 
 def _prompt(run: Run, passages: Sequence[Passage]) -> Prompt:
+    if run.question.chat.demonstration:
+        return demonstration_prompt(run.question, passages)
     system = read("answer", run.language)
     form = run.settings.prompt
     if form != "plain":

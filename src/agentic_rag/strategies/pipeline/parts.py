@@ -94,7 +94,7 @@ async def text_from(
                 cast("Any", asked),
                 silence=settings.model_timeout,
                 cost=chat.cost,
-                unreachable=chat.unreachable,
+                cures=chat.cures,
             )
             async with aclosing(replies) as pieces:
                 async for piece in pieces:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agentic_rag.errors import AragError
-from agentic_rag.retrieval.coarse import Candidate, fused, merged
+from agentic_rag.retrieval.coarse import Candidate, fused, fused_by_score, merged
 from agentic_rag.strategies.events import Event, HitRecord, Notice, StepStarted
 from agentic_rag.strategies.pipeline.parts import Run, finished
 from agentic_rag.strategies.pipeline.recalling import ranking
@@ -38,10 +38,7 @@ async def rank(run: Run) -> AsyncGenerator[Event, None]:
             yield Notice(level="warning", code="rerank", message=message)
             ordered[name] = [(one, one.score) for one in candidates]
     if fusion == "rrf" and ordered:
-        k = run.question.settings.search.rrf_k
-        best = run.settings.passages if run.reranker else None
-        routes = [[one for one, _ in scored[:best]] for scored in ordered.values()]
-        ordered = {"both": fused(routes, k)}
+        ordered = {"both": _fused(run, ordered)}
     run.rankings = await asyncio.to_thread(
         lambda: [ranking(run, name, scored) for name, scored in ordered.items()]
     )
@@ -49,6 +46,17 @@ async def rank(run: Run) -> AsyncGenerator[Event, None]:
     hits = {hit.chunk_id: hit for one in run.rankings for hit in one.hits}
     records = tuple(HitRecord(**asdict(hit)) for hit in hits.values())
     yield finished(step, "rank", started, output, hits=records, error=problem)
+
+
+def _fused(run: Run, ordered: dict[str, Ordered]) -> Ordered:
+    """The reranked routes by reciprocal ranks of their best; without a reranker, whose scores make
+    the routes alike, by their scores as the hybrid search does it."""
+    assert run.coarse is not None
+    search = run.question.settings.search
+    if run.reranker is None:
+        return fused_by_score(run.coarse, search)
+    best = run.settings.passages
+    return fused([[one for one, _ in scored[:best]] for scored in ordered.values()], search.rrf_k)
 
 
 async def _reranked(run: Run, candidates: Sequence[Candidate]) -> Ordered:

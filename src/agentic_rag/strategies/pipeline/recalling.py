@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from agentic_rag.retrieval.coarse import Candidate, Coarse, coarse, fused
+from agentic_rag.retrieval.coarse import Candidate, Coarse, coarse, fused_by_score
 from agentic_rag.strategies.events import Event, Notice, StepStarted
 from agentic_rag.strategies.passages import chosen_passages
 from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished
@@ -47,8 +47,8 @@ def _coarse(run: Run) -> Coarse:
 def take_in_order(run: Run) -> None:
     """The rankings by the order of the routes alone, without a reranker."""
     run.coarse = _coarse(run)
-    routes = [route.candidates for route in run.coarse.routes]
-    run.rankings = [ranking(run, "both", fused(routes, run.question.settings.search.rrf_k))]
+    scored = fused_by_score(run.coarse, run.question.settings.search)
+    run.rankings = [ranking(run, "both", scored)]
 
 
 def ranking(run: Run, name: str, scored: list[tuple[Candidate, float]]) -> Ranking:

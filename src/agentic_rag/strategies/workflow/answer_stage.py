@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.answer import Status
 from agentic_rag.strategies.answering import AnswerForm, model_answer, passages_answer
+from agentic_rag.strategies.demonstration import demonstration_prompt, readable
 from agentic_rag.strategies.events import Event
 from agentic_rag.strategies.passages import passages_block
 from agentic_rag.strategies.phrases import say
@@ -32,6 +33,9 @@ async def answer(run: Run) -> AsyncGenerator[Event, None]:
         lead = say("no_model" if run.passed or run.web else "nearest", question.text)
         status: Status = "answered" if run.passed or run.web else "insufficient"
         events = passages_answer(question, _NAME, lead, hits, status, run.usage)
+    elif not (shown := readable(question, passages)):
+        lead = say("demonstration_chinese", question.text)
+        events = passages_answer(question, _NAME, lead, hits, "answered", run.usage)
     else:
         form = AnswerForm(
             strategy=_NAME,
@@ -40,7 +44,7 @@ async def answer(run: Run) -> AsyncGenerator[Event, None]:
             spent=run.usage,
             closing=refusal(run),
         )
-        events = model_answer(question, form, hits, passages, step=run.step + 1)
+        events = model_answer(question, form, hits, shown, step=run.step + 1)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -62,6 +66,8 @@ def _ordered(run: Run) -> list[Passage]:
 
 
 def _prompt(run: Run, passages: Sequence[Passage]) -> Prompt:
+    if run.question.chat.demonstration:
+        return demonstration_prompt(run.question, passages)
     system = read("answer", run.language)
     if any(passage.origin == "web" for passage in passages):
         first = run.settings.authority[0]

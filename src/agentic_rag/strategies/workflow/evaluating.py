@@ -19,13 +19,13 @@ async def evaluate(run: Run) -> AsyncGenerator[Event, None]:
     """Fill in `run.quality` and `run.passed`."""
     step, started = run.next_step(), time.monotonic()
     chat = run.question.chat
-    if not run.passages or chat.connect is None:
+    if not run.passages or chat.connect is None or chat.demonstration:
         run.passed = bool(run.passages) and run.related
         yield StepStarted(step=step, name="evaluate", input={})
         reason = (
             "Nothing was found."
             if not run.passages
-            else "There is no model to judge; what the search calls related counts."
+            else "There is no model that can judge; what the search calls related counts."
         )
         yield finished(step, "evaluate", started, {"passed": run.passed, "reason": reason})
         return

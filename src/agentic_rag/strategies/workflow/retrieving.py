@@ -13,7 +13,7 @@ from agentic_rag.retrieval import Recalled, ScoredHit, recall
 from agentic_rag.strategies.events import Event, HitRecord, Notice, StepFinished, StepStarted, Usage
 from agentic_rag.strategies.listwise import Listwise
 from agentic_rag.strategies.passages import chosen_passages
-from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.support import Passage, names_met
 from agentic_rag.strategies.workflow.parts import Run, finished
 
 
@@ -35,13 +35,17 @@ async def retrieve(run: Run) -> AsyncGenerator[Event, None]:
         settings=settings,
     )
     hits = _joined(run.hits, found.hits)
-    run.related = run.related or found.related
+    run.related = (
+        run.related
+        or found.related
+        or names_met(run.question.text, (scored.hit.snippet for scored in found.hits))
+    )
     for message in found.notices:
         yield Notice(level="warning", code="search", message=message)
     output: dict[str, Any] = {
         "types": list(dict.fromkeys(hit.search_type for hit in found.hits)),
         "found": len(found.hits),
-        "related": found.related,
+        "related": run.related,
     }
     yield StepFinished(
         step=step,

@@ -67,7 +67,9 @@ async def rewrite(run: Run) -> AsyncGenerator[Event, None]:
     """Fill in `run.main_query` and `run.queries`."""
     text = by_rules(run.question.text)
     run.main_query, run.queries = text, [text]
-    by_model = run.settings.rewrite == "model" and run.rewriter.connect is not None
+    rewriter = run.rewriter
+    able = rewriter.connect is not None and not rewriter.demonstration
+    by_model = able and run.settings.rewrite == "model"
     step, started = run.next_step(), time.monotonic()
     known: dict[str, Any] = {"model": run.rewriter.name} if by_model else {}
     yield StepStarted(step=step, name="rewrite", input={"question": text, **known})
