@@ -132,6 +132,31 @@ def test_index_without_a_path_is_a_usage_error(arag: Arag) -> None:
     assert arag("index").code == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("index", ""),
+        ("index", "a.txt", ""),
+        ("watch", ""),
+        ("watch", "a.txt", ""),
+        ("index", "a.txt", "--kb", ""),
+        ("--kb", "", "index", "a.txt"),
+        ("ask", "why?", "--trace", ""),
+        ("trace", ""),
+    ],
+)
+def test_an_empty_path_is_a_usage_error_and_never_the_current_folder(
+    arag: Arag, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.txt").write_text("Words.")
+
+    ran = arag(*words)
+
+    assert ran.code == 2
+    assert "is empty; name a file" in " ".join(ran.err.replace("│", " ").split())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_an_empty_query_is_a_usage_error(ask_indexed: Arag, query: str) -> None:
     ran = ask_indexed("search", query)

@@ -62,6 +62,15 @@ def test_the_uri_of_a_source_is_the_url_as_written_without_its_fragment() -> Non
     assert source.explicit
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/a", "http://[::1]:9/a", "http://[::1]/a"])
+def test_a_refused_address_is_shown_with_its_port_and_without_its_query(address: str) -> None:
+    with pytest.raises(PrivateAddress) as refused:
+        fetch(f"{address}?key=secret", Bounds(), MOST)
+
+    assert str(refused.value).startswith(f"{address} leads to the private address ")
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "host",
     [

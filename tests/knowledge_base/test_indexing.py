@@ -11,6 +11,7 @@ import pytest
 
 from agentic_rag.config import Settings
 from agentic_rag.documents import given_source, parser_version
+from agentic_rag.documents.fetching import NothingNamed
 from agentic_rag.knowledge_base import (
     EmbeddingModelMismatch,
     KnowledgeBase,
@@ -487,3 +488,17 @@ def test_a_newer_parser_reads_unchanged_files_again(
     monkeypatch.setattr(sys.modules[parser_version.__module__], "PARSER_VERSION", 1_000)
     assert kb.add(path).updated
     assert kb.add(path).unchanged
+
+
+@pytest.mark.parametrize("paths", ["", [""]])
+def test_an_empty_path_is_refused_and_is_not_the_current_folder(
+    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: str | list[str]
+) -> None:
+    (tmp_path / "docs").mkdir(exist_ok=True)
+    (tmp_path / "docs" / "a.txt").write_text("Words.")
+    monkeypatch.chdir(tmp_path / "docs")
+
+    with pytest.raises(NothingNamed, match="A path is empty; name a file"):
+        kb.add(paths)
+
+    assert kb.documents() == []

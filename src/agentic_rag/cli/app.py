@@ -26,6 +26,7 @@ from agentic_rag.cli import (
     upkeep,
     watch,
 )
+from agentic_rag.cli.options import given_path
 from agentic_rag.errors import AragError
 
 
@@ -90,7 +91,7 @@ def arag(
         typer.Option(
             "--kb",
             metavar="DIR",
-            readable=False,  # said in one line when it is opened
+            parser=given_path,
             help="The knowledge base: a folder. Also ARAG_KB.",
         ),
     ] = None,

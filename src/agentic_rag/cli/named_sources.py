@@ -31,7 +31,7 @@ def named_sources(
     Raises BadUrl, typer.BadParameter.
     """
     from agentic_rag.documents import given_source
-    from agentic_rag.documents.fetching import Bounds, is_url, web_source
+    from agentic_rag.documents.fetching import Bounds, NothingNamed, named_source
 
     if name is not None and _STANDARD_INPUT not in named:
         raise typer.BadParameter("--name names standard input; give - as a PATH with it.")
@@ -41,7 +41,10 @@ def named_sources(
         if one == _STANDARD_INPUT:
             wanted.append(given_source(_checked(name), _standard_input()))
         else:
-            wanted.append(web_source(one, bounds) if is_url(one) else Path(one))
+            try:
+                wanted.append(named_source(one, bounds))
+            except NothingNamed as error:
+                raise typer.BadParameter(str(error), param_hint="PATH") from None
     return wanted
 
 

@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from agentic_rag.config import Settings
     from agentic_rag.knowledge_base import Filter, KnowledgeBase
 
+
+def given_path(text: str) -> Path:
+    """The path that an option or argument names; an empty one is a usage error, where `Path("")`
+    would be the current folder."""
+    if not text:
+        raise typer.BadParameter("It is empty; name a file or a folder.")
+    return Path(text)
+
+
 Kb = Annotated[
     Path | None,
     typer.Option(
@@ -17,7 +26,7 @@ Kb = Annotated[
         metavar="DIR",
         help="The knowledge base: a folder. When not given: ARAG_KB, arag.toml, or .arag.",
         show_default=False,
-        readable=False,  # said in one line when it is opened
+        parser=given_path,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]

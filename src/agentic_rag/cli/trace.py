@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentic_rag.cli import answers, steps, streams
-from agentic_rag.cli.options import AsJson
+from agentic_rag.cli.options import AsJson, given_path
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ def trace(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="What `arag ask --trace FILE` saved; - for standard input."
+            metavar="FILE",
+            parser=given_path,
+            help="What `arag ask --trace FILE` saved; - for standard input.",
         ),
     ],
     full: Annotated[

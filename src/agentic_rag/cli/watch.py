@@ -10,7 +10,7 @@ import typer
 
 from agentic_rag.cli import streams
 from agentic_rag.cli.index import report_json, show_report, stopping_on_ctrl_c
-from agentic_rag.cli.options import Kb, settings_for
+from agentic_rag.cli.options import Kb, given_path, settings_for
 
 if TYPE_CHECKING:
     from agentic_rag.cli.progress import Report
@@ -25,7 +25,7 @@ def watch(
             metavar="PATH",
             help="Files and folders.",
             show_default=False,
-            readable=False,  # said in one line below
+            parser=given_path,
         ),
     ],
     exclude: Annotated[

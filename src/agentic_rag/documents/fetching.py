@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
 
@@ -31,6 +32,10 @@ _SCHEMES = ("http", "https")
 
 class BadUrl(AragError):
     """A URL cannot be used: misspelt, of a scheme other than http and https, or with a secret."""
+
+
+class NothingNamed(AragError):
+    """An empty string stands where a file, a folder or a URL is to be named."""
 
 
 class PrivateAddress(AragError):
@@ -62,6 +67,13 @@ def is_url(name: str) -> bool:
     """Whether what was named is a URL rather than a path ("https://…", also "ftp://…")."""
     scheme, colon, _ = name.strip().partition("://")
     return bool(colon) and scheme.isalnum()
+
+
+def named_source(name: str, bounds: Bounds) -> Path | Source:
+    """What a string names: a page of the web, or a file or folder. Raises NothingNamed, BadUrl."""
+    if not name:  # Path("") would be the current folder
+        raise NothingNamed("A path is empty; name a file, a folder or a URL.")
+    return web_source(name, bounds) if is_url(name) else Path(name)
 
 
 def web_source(url: str, bounds: Bounds) -> Source:
@@ -251,4 +263,6 @@ def _refusal(url: "httpx2.URL", response: "httpx2.Response") -> str:
 
 
 def _shown(url: "httpx2.URL") -> str:
-    return f"{url.scheme}://{url.host}{url.path}"
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    port = "" if url.port is None else f":{url.port}"
+    return f"{url.scheme}://{host}{port}{url.path}"

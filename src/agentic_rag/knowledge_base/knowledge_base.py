@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentic_rag.config import Settings, load_settings
-from agentic_rag.documents.fetching import Bounds, is_url, web_source
+from agentic_rag.documents.fetching import Bounds, named_source
 from agentic_rag.documents.source import Source, is_given
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import off_topic
@@ -233,7 +233,8 @@ class KnowledgeBase:
         patterns; `metadata` is given to every document met. `stop`, once set, ends the run after
         the work in hand. Where another process writes, this waits (`on_wait` is told for whom), or
         raises KnowledgeBaseBusy with `wait` off. A bad document stops no other: the report names
-        it. Raises EmbeddingModelMismatch, and IndexingEnded where the embedder gives up.
+        it. Raises NothingNamed, BadUrl, EmbeddingModelMismatch, and IndexingEnded where the
+        embedder gives up.
         """
         from agentic_rag.knowledge_base.wishes import Wishes
 
@@ -252,9 +253,7 @@ class KnowledgeBase:
         if not isinstance(named, str):
             return named
         web = self.settings.web
-        if is_url(named):
-            return web_source(named, Bounds(web.allow_private, web.timeout))
-        return Path(named)
+        return named_source(named, Bounds(web.allow_private, web.timeout))
 
     def retry_failed(
         self,
