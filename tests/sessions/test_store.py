@@ -132,6 +132,27 @@ def test_an_id_that_is_a_path_is_unknown(store: SessionStore, tmp_path: Path, na
     assert (tmp_path / "head.json").exists()
 
 
+def test_all_that_is_listed_can_be_deleted_and_the_rest_is_left_alone(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    good = saved(store, "a")
+    (store.folder / "spoilt.json").write_text("{")
+    (store.folder / "my notes.json").write_text("{")
+    (store.folder / "last.json").write_text("{")
+    (store.folder / ".json").write_text("{")
+    (store.folder / "folder.json").mkdir()
+    (store.folder / "dangling.json").symlink_to(tmp_path / "nowhere")
+
+    listed = {one.id for one in store.list()}
+    for name in listed:
+        store.delete(name)
+
+    assert listed == {good, "spoilt"}
+    assert store.list() == []
+    kept = {".json", "dangling.json", "folder.json", "last.json", "my notes.json"}
+    assert {path.name for path in store.folder.glob("*.json")} == kept
+
+
 def test_the_newest_is_the_one_changed_last_that_can_be_read(store: SessionStore) -> None:
     good = saved(store, "a")
     for name in ("broken", "torn"):

@@ -81,8 +81,10 @@ class SessionStore:
         raise UnknownSession("No conversation has been saved here yet; start one with `arag chat`.")
 
     def _paths(self) -> Iterator[Path]:
-        """The files, the one changed last first."""
-        return iter(sorted(self.folder.glob("*.json"), key=_changed, reverse=True))
+        """The conversations' files, the one changed last first; other files that lie there could
+        not be named to `--resume` or `--delete`."""
+        files = (path for path in self.folder.glob("*.json") if _is_conversation(path))
+        return iter(sorted(files, key=_changed, reverse=True))
 
     @contextmanager
     def opened(self, session_id: str) -> Iterator[Session]:
@@ -171,7 +173,7 @@ class SessionStore:
 
     def _existing(self, session_id: str) -> Path:
         path = self._path(session_id)
-        if not _ID.fullmatch(session_id) or not path.is_file():
+        if not _ID.fullmatch(session_id) or not _is_conversation(path):
             raise UnknownSession(
                 f"There is no conversation {session_id!r}; `arag chat --list` shows them all."
             )
@@ -206,6 +208,10 @@ class SessionStore:
         return SessionInfo(
             id=path.stem, title=session.title, turns=len(session.turns), changed=changed
         )
+
+
+def _is_conversation(path: Path) -> bool:
+    return bool(_ID.fullmatch(path.stem)) and path.stem != LAST and path.is_file()
 
 
 def _changed(path: Path) -> tuple[int, str]:
