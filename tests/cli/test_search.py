@@ -121,8 +121,11 @@ def test_an_unknown_id_is_named_with_the_nearest(ask_indexed: Arag) -> None:
     assert alone.code == 1
     assert "'1-99'" in alone.err
     assert "1-1" in alone.err
-    assert beside.code == 0
-    assert len(json.loads(beside.out)["chunks"]) == 1
+    assert beside.code == 3
+    assert [chunk["chunk_id"] for chunk in beside.json["chunks"]] == ["1-1"]
+    assert beside.json["missing"] == ["1-99"]
+    assert "'1-99'" in beside.err
+    assert ask_indexed("read", "1-1", "--json").json["missing"] == []
 
 
 def test_what_matched_is_marked_and_brackets_stay_brackets() -> None:

@@ -17,6 +17,7 @@ MEANINGS = {
         "command line and is of a kind that is not supported. Files of unknown kinds that are "
         "only met inside a folder do not count. `arag ask`, `arag chat`: the model failed, and the "
         "best passages stand in for its answer, or the file of `--trace` could not be written. "
+        "`arag read`: some of the chunks are not there. "
         "`arag doctor`: something was found. `arag reembed`: some sentence could not be embedded."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",

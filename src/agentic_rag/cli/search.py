@@ -136,11 +136,19 @@ def read(
 ) -> None:
     """Show the whole text of chunks.
 
+    An id that is not there is named on standard error, and with --json under `missing`; the exit
+    code is then 3, or 1 where none is there.
+
     Example: `arag read 12-3 --after 1`
     """
     result = open_existing(ctx, kb).snapshot().read_chunk(ids, before=before, after=after)
     if as_json:
-        streams.out_json({"chunks": [asdict(chunk) for chunk in result.chunks]})
+        streams.out_json(
+            {
+                "chunks": [asdict(chunk) for chunk in result.chunks],
+                "missing": list(result.unknown),
+            }
+        )
     else:
         screen = streams.console()
         for number, chunk in enumerate(result.chunks):
@@ -156,3 +164,5 @@ def read(
         streams.say(f"error: There is no chunk {unknown!r} here; {hint}.")
     if not result.chunks:
         raise typer.Exit(exit_codes.ERROR)
+    if result.unknown:
+        raise typer.Exit(exit_codes.SOME_FAILED)
