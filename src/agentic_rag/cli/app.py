@@ -77,9 +77,12 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        streams.out(f"arag {version('agentic-rag')}")
+        try:
+            streams.out(f"arag {version('agentic-rag')}")
+        except PackageNotFoundError:  # run from its source without having been installed
+            streams.out("arag, not installed")
         raise typer.Exit()
 
 
