@@ -5,7 +5,6 @@ import time
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from agentic_rag.doctor.records import Part
 from agentic_rag.doctor.wording import cure_of, said
@@ -46,7 +45,7 @@ def chat_model(settings: "Settings", calls: bool) -> "tuple[ChatModel | None, bo
     try:
         tokens = asyncio.run(_asked(chat, settings, with_tool))
     except AragError as error:
-        detail, cure = _failure(error, chat, settings)
+        detail, cure = _failure(error, chat)
         part = replace(part, works=False, detail=detail, cure=cure)
         takes_tools = False if isinstance(error, ModelWithoutTools) else None
     else:
@@ -62,7 +61,8 @@ async def _asked(chat: "ChatModel", settings: "Settings", with_tool: bool) -> in
 
     Raises ModelCallFailed, ModelWithoutTools, and what loading a model file raises.
     """
-    from agentic_rag.strategies.reply import ModelCallFailed, describe_failure
+    from agentic_rag.strategies.failures import describe_failure
+    from agentic_rag.strategies.reply import ModelCallFailed
 
     assert chat.connect is not None
     try:
@@ -73,12 +73,12 @@ async def _asked(chat: "ChatModel", settings: "Settings", with_tool: bool) -> in
             raise ModelCallFailed(
                 f"It gave no whole reply in {LIMIT:g} seconds, and `arag doctor` waits no longer; "
                 "try again in a minute, as a large model may still be loading, and if it stays "
-                f"silent look at {_log(chat, settings)}."
+                f"silent look at {chat.cures.log}."
             ) from error
         if isinstance(error, AragError):
             raise
-        told = describe_failure(error, settings.model_timeout, chat.unreachable)
-        raise ModelCallFailed(told.message) from error
+        told = describe_failure(error, settings.model_timeout, chat.cures)
+        raise ModelCallFailed(told) from error
 
 
 async def _one_request(
@@ -107,7 +107,7 @@ async def _one_request(
         settings.model_timeout,
         chat.cost,
         settings.agent.streaming,
-        chat.unreachable,
+        chat.cures,
     )
     tokens = 0
     async with aclosing(requests.ask([ModelRequest.user_text_prompt(_QUESTION)], 0)) as pieces:
@@ -117,37 +117,12 @@ async def _one_request(
     return tokens
 
 
-def _failure(error: AragError, chat: "ChatModel", settings: "Settings") -> tuple[str, str]:
+def _failure(error: AragError, chat: "ChatModel") -> tuple[str, str]:
     """What came of the request, and what to do about it."""
-    address = _address(settings)
-    status = getattr(error.__cause__, "status_code", None)
-    if status == 404 and address:
-        cure = f"Check `model` ({settings.model}) and `base_url` ({address}): most end in /v1."
-        return said(error), cure
-    look = f"look at {_log(chat, settings)}"
-    if not str(error).startswith("The model failed"):  # the rest say themselves what to do
-        return said(error), cure_of(error, f"{look[:1].upper()}{look[1:]}, and try again.")
-    if status is not None and status >= 500:
-        cure = f"The fault is on the other side: {look}, and try again."
-    elif status is not None:
-        cure = f"It refused the request: mend what it complains of, or {look}."
-    elif address:
-        cure = f"Check that the server at `base_url` ({address}) is one of a chat model."
-    else:
-        cure = f"Try again; if it stays so, {look}."
-    return " ".join(str(error).split()), cure
+    from agentic_rag.strategies.reply import ModelCallFailed
 
-
-def _log(chat: "ChatModel", settings: "Settings") -> str:
-    """Where the model's side of a failure is to be read, in words."""
-    if chat.name.startswith("local"):
-        return "the model file"
-    if address := _address(settings):
-        return f"the log of the server at `base_url` ({address})"
-    return "the log of Ollama" if chat.name.startswith("ollama:") else "the provider's status page"
-
-
-def _address(settings: "Settings") -> str:
-    """`base_url` without a password in it."""
-    url = urlsplit(settings.base_url)
-    return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+    if isinstance(error, ModelCallFailed) and error.failure.cure:
+        cure = error.failure.cure
+        return error.failure.what, f"{cure[:1].upper()}{cure[1:]}."
+    look = f"look at {chat.cures.log}"
+    return said(error), cure_of(error, f"{look[:1].upper()}{look[1:]}, and try again.")

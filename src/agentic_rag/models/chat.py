@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agentic_rag.models import connect, embedded, fetch, ollama
+from agentic_rag.models import connect, cures, embedded, fetch, ollama
 from agentic_rag.models.connect import Build, Connect, ModelUnavailable
+from agentic_rag.models.cures import Cures
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -35,8 +36,7 @@ class ChatModel:
     `passage_tokens` (o200k) and `most_passages` cap what a prompt may hold, `max_output_tokens`
     (the model's own) the reply, and `context_tokens` (about) all of a request, where that is
     known to be little; `more_context` says how it could be more. `tools`: it is taken to be able
-    to call tools. `hint`: what would give a better model. `unreachable`: what to do when nothing
-    answers, as a clause.
+    to call tools. `hint`: what would give a better model. `cures`: what to do when it fails.
     """
 
     name: str
@@ -48,10 +48,15 @@ class ChatModel:
     max_output_tokens: int | None = None
     cost: float | None = None
     hint: str = ""
-    unreachable: str = "check the network"
+    cures: Cures = Cures()  # noqa: RUF009  frozen
     tools: bool = False
     context_tokens: int | None = None
     more_context: str = ""
+
+    @property
+    def unreachable(self) -> str:
+        """What to do when nothing answers, as a clause."""
+        return self.cures.unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ _DEMONSTRATION_PASSAGES = 3  # with more it mixes them up
 _DEMONSTRATION_TOKENS = 400  # o200k; it reads about 150 a second on one core
 _DEMONSTRATION_CONTEXT = 4096  # its own tokens, which Chinese text needs three times as many of
 _DEMONSTRATION_OUTPUT = 80
-_IN_PROCESS = "a model in this process needs the loopback interface 127.0.0.1: bring it up"
+_NO_KEY = "none"  # the SDKs want one, a server without keys does not
 _FILE_OVERHEAD = 1024  # tokens for instructions and question
 
 
@@ -223,7 +228,7 @@ def _compatible(name: str, settings: "Settings", env: Mapping[str, str]) -> Chat
         raise ModelUnavailable(
             f"`base_url` is {shown} but `model` is empty; set `model` to a name that server knows."
         )
-    key = _asked_key(settings, env) or "none"  # the SDK wants one, a server without keys does not
+    key = _asked_key(settings, env) or _NO_KEY
     why = f'The setting `model` is "{name}", at {shown}.'
     if prefix == "anthropic" and rest:
         made = _built(name, why, lambda: connect.anthropic(rest, key, base))
@@ -231,7 +236,7 @@ def _compatible(name: str, settings: "Settings", env: Mapping[str, str]) -> Chat
         made = _built(
             f"openai:{plain}", why, lambda: connect.openai_compatible("openai", plain, base, key)
         )
-    return replace(made, unreachable=f"check `base_url` and that a server runs at {shown}")
+    return replace(made, cures=cures.at_base_url(shown, keyless=key == _NO_KEY))
 
 
 def _shown(base_url: str) -> str:
@@ -292,7 +297,7 @@ def _ollama(model: str, base: str, why: str) -> ChatModel:
         made,
         passage_tokens=int(known.context_tokens * _PASSAGE_SHARE),
         cost=0.0,
-        unreachable=f"Ollama is not running at {base}: start it with `ollama serve`",
+        cures=cures.of_ollama(base),
         tools=known.tools,
         context_tokens=known.context_tokens,
         more_context=(
@@ -323,7 +328,7 @@ def _embedded(file: Path, why: str) -> ChatModel:
         most_passages=_DEMONSTRATION_PASSAGES,
         max_output_tokens=_DEMONSTRATION_OUTPUT,
         cost=0.0,
-        unreachable=_IN_PROCESS,
+        cures=cures.IN_PROCESS,
     )
 
 
@@ -341,5 +346,5 @@ def _file(path: Path, settings: "Settings") -> ChatModel:
         why,
         connect.in_process(path, room),
         cost=0.0,
-        unreachable=_IN_PROCESS,
+        cures=cures.IN_PROCESS,
     )

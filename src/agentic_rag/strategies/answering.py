@@ -236,7 +236,7 @@ async def _replies(
                 cast("ModelSettings", request),
                 silence=settings.model_timeout,
                 cost=chat.cost,
-                unreachable=chat.unreachable,
+                cures=chat.cures,
             )
             async with aclosing(replies):
                 async for piece in replies:

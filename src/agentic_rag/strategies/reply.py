@@ -5,13 +5,14 @@ Errors of every provider come out as `ModelCallFailed` with one sentence. What m
 """
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agentic_rag.errors import AragError
+from agentic_rag.models.cures import Cures
+from agentic_rag.strategies.failures import Failure, describe_failure
 from agentic_rag.strategies.streaming import streamed, told_apart
 from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.strategies.trace import Usage
@@ -24,22 +25,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TRANSIENT_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _PAUSE = 1.0  # seconds before the second try, unless the provider asks for more
 _LONGEST_PAUSE = 10.0
-_LONG_TOKEN = re.compile(r"[A-Za-z0-9_\-*.]{20,}")  # keys are echoed by some providers
 
 
 class ModelCallFailed(AragError):
     """A chat model could not be reached or refused; `requests` were made.
 
-    `too_long`: the prompt did not fit, so that a shorter one may work.
+    `failure` has what is wrong and what to do apart; `too_long`: the prompt did not fit, so that a
+    shorter one may work.
     """
 
-    def __init__(self, message: str, requests: int = 1, *, too_long: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, failure: Failure | str, requests: int = 1) -> None:
+        self.failure = Failure(failure) if isinstance(failure, str) else failure
+        super().__init__(self.failure.message)
         self.requests = requests
-        self.too_long = too_long
+        self.too_long = self.failure.too_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +81,17 @@ async def stream_reply(
     *,
     silence: float,
     cost: float | None = None,
-    unreachable: str = "check the network",
+    cures: Cures = Cures(),  # noqa: B008  frozen
 ) -> AsyncGenerator[Piece | Retrying | Reply, None]:
     """Pieces as they come, and last the `Reply`.
 
     `silence` is how many seconds the model may say nothing. `cost` overrides the price list (0
-    for a model on this machine). `unreachable` is what to do when nothing answers, as a clause.
+    for a model on this machine). `cures` say what to do when it fails.
     Raises `ModelCallFailed`. Closing the iterator, or cancelling
     its task, ends the request.
     """
     requests = 1
-    pieces = tried_twice(
-        lambda: _request(model, prompt, settings, silence, cost), silence, unreachable
-    )
+    pieces = tried_twice(lambda: _request(model, prompt, settings, silence, cost), silence, cures)
     async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, Retrying):
@@ -106,7 +105,7 @@ async def stream_reply(
 async def tried_twice(
     request: Callable[[], AsyncGenerator[T, None]],
     silence: float,
-    unreachable: str = "check the network",
+    cures: Cures = Cures(),  # noqa: B008  frozen
 ) -> AsyncGenerator[T | Retrying, None]:
     """What `request()` yields; where it fails by something that may pass, `Retrying` and then
     what it yields when asked again. Raises `ModelCallFailed`, with the provider's error as its
@@ -118,13 +117,11 @@ async def tried_twice(
                     yield piece
             return
         except Exception as error:
-            failure = describe_failure(error, silence, unreachable)
+            failure = describe_failure(error, silence, cures)
             if attempt == 2 or not failure.transient:
-                raise ModelCallFailed(
-                    failure.message, attempt, too_long=failure.too_long
-                ) from error
+                raise ModelCallFailed(failure, attempt) from error
             pause = min(failure.pause or _PAUSE, _LONGEST_PAUSE)
-        yield Retrying(failure.message)
+        yield Retrying(f"{failure.what}.")
         await asyncio.sleep(pause)
 
 
@@ -184,75 +181,3 @@ def usage_of(
         cost=cost,
         estimated=estimated,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A failure in one sentence; `transient`: it may pass by itself, after `pause` seconds."""
-
-    message: str
-    transient: bool
-    pause: float | None = None
-    too_long: bool = False
-
-
-def describe_failure(
-    error: Exception, silence: float, unreachable: str = "check the network"
-) -> Failure:
-    """What a request's error comes to; `silence` is how many seconds were waited, `unreachable`
-    what to do when nothing answers."""
-    from pydantic_ai import exceptions as e
-
-    if isinstance(error, TimeoutError | e.ModelTimeoutError | e.ModelRequestTimeout):
-        return Failure(
-            f"The model said nothing for {silence:g} seconds; try again, or raise `model_timeout`.",
-            True,
-        )
-    if isinstance(error, AragError):
-        return Failure(str(error), False)
-    status = getattr(error, "status_code", None)
-    told = f" (HTTP {status})" if status else ""
-    pause = getattr(error, "retry_after", None)
-    match error:
-        case e.ModelContextWindowExceededError():
-            return Failure(
-                "The passages do not fit the model's context; lower `answer.passage_tokens`.",
-                False,
-                too_long=True,
-            )
-        case e.ModelAuthenticationError():
-            return Failure(
-                f"The provider refused the key{told}; check it and what it may use.", False
-            )
-        case e.ModelQuotaExceededError():
-            return Failure(
-                f"The provider says the quota is used up{told}; check the account.", False
-            )
-        case e.ModelNotFoundError():
-            return Failure(
-                f"The provider does not know this model or address{told}; check `model`.", False
-            )
-        case e.ModelRateLimitError():
-            return Failure(
-                f"The provider's rate limit is reached{told}; try again later.", True, pause
-            )
-        case e.ModelConnectionError():
-            return Failure(
-                f"The connection to the model failed or broke; {unreachable}.",
-                True,
-            )
-    said = _LONG_TOKEN.sub("…", " ".join(provider_message(error).split()))[:200]
-    transient = status in _TRANSIENT_STATUS or isinstance(
-        error, e.ModelUnavailableError | e.ModelServerError
-    )
-    return Failure(f"The model failed{told}: {said}", transient, pause)
-
-
-def provider_message(error: BaseException) -> str:
-    """What the provider said, else the error's own words."""
-    body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict) and isinstance(inner.get("message"), str):
-            return str(inner["message"])
-    return f"{type(error).__name__}: {error}"

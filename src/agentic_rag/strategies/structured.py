@@ -66,7 +66,7 @@ async def ask_for(
                 settings,
                 silence=silence,
                 cost=chat.cost,
-                unreachable=chat.unreachable,
+                cures=chat.cures,
             )
             async with aclosing(replies) as pieces:
                 async for piece in pieces:

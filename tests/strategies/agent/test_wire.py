@@ -254,3 +254,90 @@ async def test_at_the_limit_anthropic_keeps_the_tools_and_then_gets_a_plain_requ
     assert script.requests[1]["tool_choice"] == {"type": "none"}
     assert len(script.requests[1]["tools"]) == 3
     assert not script.requests[2].get("tools")
+
+
+# -- what servers refuse, and what comes back that is no reply
+
+
+async def test_a_server_that_does_not_stream_is_asked_for_whole_replies(
+    kb: KnowledgeBase, bridge: str
+) -> None:
+    refusal = Turn(status=400, error={"message": "streaming is not supported with tools"})
+    with serving(refusal, SEARCH, Turn([f"Opened in 1932 [{bridge}]."])) as script:
+        answer = await asked(kb, script, streaming=True)
+
+    assert answer.text == "Opened in 1932 [1]."
+    assert [bool(request.get("stream")) for request in script.requests] == [True, False, False]
+    assert [notice.code for notice in answer.notices] == ["streaming_refused"]
+    assert "`agent.streaming`" in answer.notices[0].message
+    assert "(HTTP 400): streaming is not supported with tools." in answer.notices[0].message
+    assert answer.usage.model_requests == 3
+
+
+async def test_a_refused_setting_is_told_without_saying_that_the_model_failed(
+    kb: KnowledgeBase, bridge: str
+) -> None:
+    refusal = Turn(status=400, error={"message": "unknown field reasoning_effort"})
+    with serving(refusal, SEARCH, Turn([f"Opened in 1932 [{bridge}]."])) as script:
+        answer = await asked(kb, script, streaming=True, effort="high")
+
+    assert answer.notices[0].message == (
+        "`agent.effort` is not sent any more, since it was refused (HTTP 400): "
+        "unknown field reasoning_effort."
+    )
+
+
+async def test_a_context_that_is_too_small_names_the_settings_of_the_agent(
+    kb: KnowledgeBase, streaming: bool
+) -> None:
+    error = {"code": "context_length_exceeded", "message": "maximum context length is 512 tokens"}
+    with serving(Turn(status=400, error=error)) as script:
+        answer = await asked(kb, script, streaming=streaming)
+
+    message = answer.notices[-1].message
+    assert "`context_tokens`" in message and "`agent.token_budget`" in message
+    assert "passage_tokens" not in message
+
+
+@pytest.mark.parametrize(
+    ("turn", "made"),
+    [
+        (Turn(status=429, error={"message": "no"}), 2),
+        (Turn(status=500, error={"message": "no"}), 2),
+        (Turn(status=400, error={"message": "no"}), 1),
+        (Turn(hang=True), 2),
+    ],
+)
+async def test_requests_that_fail_are_counted(
+    kb: KnowledgeBase, streaming: bool, turn: Turn, made: int
+) -> None:
+    with serving(turn) as script:
+        settings = Settings(
+            base_url=script.address,
+            model="any",
+            model_timeout=0.3,
+            agent=AgentSettings(streaming=streaming),
+        )
+        answer = await ask(kb, QUESTION, settings=settings)
+
+    assert answer.usage.model_requests == len(script.requests) == made
+
+
+async def test_a_refused_setting_that_was_tried_twice_counts_twice(
+    kb: KnowledgeBase, bridge: str
+) -> None:
+    refusal = Turn(status=500, error={"message": "no parallel_tool_calls"})
+    turns = (refusal, refusal, SEARCH, Turn([f"Opened in 1932 [{bridge}]."]))
+    with serving(*turns) as script:
+        answer = await asked(kb, script, streaming=True)
+
+    assert answer.usage.model_requests == len(script.requests) == 4
+
+
+async def test_requests_to_a_model_without_tools_are_counted(kb: KnowledgeBase) -> None:
+    with serving(Turn(status=400, error={"message": "tools are not supported"})) as script:
+        settings = Settings(base_url=script.address, model="tiny")
+        events = [event async for event in stream(kb, QUESTION, settings=settings)]
+
+    counted = [event.usage.model_requests for event in events if event.type == "usage"]
+    assert counted[-1] == len(script.requests) == 1

@@ -101,7 +101,7 @@ async def _plain(
     async with aclosing(_ask(state, without, draft, (messages, size))) as events:
         async for event in events:
             yield event
-    requests.settings = without.settings
+    requests.learn_from(without)
     turn = state.last
     if turn and turn.calls:  # written as text
         for one in put_aside(draft, turn, state.step):
@@ -124,7 +124,7 @@ async def _ask(
             async for event in events:
                 yield event
     except ModelWithoutTools as error:  # it had some: it is forbidding them that it does not know
-        state.failure = ModelCallFailed(str(error))
+        state.failure = ModelCallFailed(str(error), error.requests)
 
 
 async def _ended(state: State, draft: Draft, limit: Limit | None) -> AsyncGenerator[Event, None]:

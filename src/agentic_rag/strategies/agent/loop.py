@@ -92,10 +92,7 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
         if turn is None:
             if state.failure is not None and state.failure.too_long and state.passages():
                 limit = "tokens"
-                message = (
-                    "What was said no longer fits the model's context; set `context_tokens` to its "
-                    "size, or lower `agent.token_budget`. The answer is asked for with half of it."
-                )
+                message = f"{state.failure} The answer is asked for with half of it."
                 yield Notice(level="warning", code="history_too_long", message=message)
                 break
             async with aclosing(model_failed(state, draft)) as events:

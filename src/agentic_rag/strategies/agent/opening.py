@@ -67,7 +67,7 @@ def requests_to(model: "Model", state: State) -> Requests:
         settings.model_timeout,
         chat.cost,
         settings.agent.streaming,
-        chat.unreachable,
+        chat.cures,
     )
 
 
@@ -115,7 +115,7 @@ async def _rewrite(state: State, requests: Requests) -> AsyncGenerator[Event, No
             elif isinstance(piece, LeftOut):
                 for event in left_out(state, piece):
                     yield event
-    requests.settings = without.settings
+    requests.learn_from(without)
     assert made is not None  # it is the last of the pieces
     failed = Usage(model_requests=made.requests, cost=question.chat.cost)
     used = made.turn.usage if made.turn else failed

@@ -1,7 +1,8 @@
 """One request to the model with tools: pieces of text and thought, then the whole turn.
 
 The history is ours: text without thoughts in it, call ids that are all different, tool names
-that a provider takes back. What a provider refuses of the settings is left out and asked again.
+that a provider takes back. What a provider refuses of the settings, or streaming, is left out and
+asked again.
 """
 
 import re
@@ -12,14 +13,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agentic_rag.errors import AragError
+from agentic_rag.models.cures import Cures
 from agentic_rag.strategies.agent import effort
 from agentic_rag.strategies.agent.text_calls import find_text_calls
 from agentic_rag.strategies.agent.tools import TOOLS
+from agentic_rag.strategies.failures import Failure, provider_message, refusal
 from agentic_rag.strategies.reply import (
     ModelCallFailed,
     Retrying,
     has_no_end,
-    provider_message,
     tried_twice,
     usage_of,
 )
@@ -47,11 +49,23 @@ _DISPENSABLE = {
     **{name: re.compile(r"reasoning|thinking|effort", re.IGNORECASE) for name in effort.NAMES},
     "cache": re.compile(r"cache.control", re.IGNORECASE),
 }
+STREAMING = "streaming"  # among what is left out; our own setting
+_NO_STREAM = re.compile(r"\bstream", re.IGNORECASE)
+_TOO_LONG = Failure(
+    "What is to be sent does not fit the model's context",
+    "set `context_tokens` to its size, or lower `agent.token_budget`",
+    too_long=True,
+)
 _CUT_ARGUMENTS = 200  # characters kept of arguments that are no object
 
 
 class ModelWithoutTools(AragError):
-    """The model, or its server, cannot call tools, and the agent needs them."""
+    """The model, or its server, cannot call tools, and the agent needs them; `requests` were
+    made."""
+
+    def __init__(self, message: str, requests: int = 0) -> None:
+        super().__init__(message)
+        self.requests = requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +100,12 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A model setting that the provider refused, so that it is not sent any more; `reason` is a
-    sentence."""
+    """A model setting that the provider refused, or streaming, so that it is not sent any more;
+    `reason` is the status and what it said, and `requests` were made until then."""
 
     name: str
     reason: str
+    requests: int = 1
 
 
 @dataclass(slots=True)
@@ -103,7 +118,7 @@ class Requests:
     silence: float  # seconds that the model may say nothing
     cost: float | None = None  # overrides the price list
     streaming: bool = True
-    unreachable: str = "check the network"  # what to do when nothing answers
+    cures: Cures = Cures()  # noqa: RUF009  frozen
 
     async def ask(
         self, messages: "list[ModelMessage]", sent: int, *, may_call: bool = True
@@ -114,43 +129,53 @@ class Requests:
         cache lives. Raises `ModelCallFailed`, `ModelWithoutTools`. Closing the iterator or
         cancelling its task ends the request.
         """
-        retries = refused = 0
+        retries = earlier = 0
         while True:
             try:
                 tried = tried_twice(
-                    lambda: self._request(messages, sent, may_call), self.silence, self.unreachable
+                    lambda: self._request(messages, sent, may_call), self.silence, self.cures
                 )
                 async with aclosing(tried) as pieces:
                     async for piece in pieces:
                         if isinstance(piece, Retrying):
                             retries += 1
                         elif isinstance(piece, ModelTurn):
-                            count = 1 + retries + refused
+                            count = 1 + retries + earlier
                             usage = piece.usage.model_copy(update={"model_requests": count})
                             piece = replace(piece, usage=usage)
                         yield piece
                 return
             except ModelCallFailed as failure:
+                made, retries = failure.requests, 0
                 name = self._refused(failure.__cause__)
-                if name is None:
-                    self._check_tools(failure)
-                    failure.requests += refused
-                    raise
-                refused += 1
-                yield LeftOut(name, str(failure))
+                if name is None or failure.too_long:
+                    self._check_tools(failure, earlier + made)
+                    told = _TOO_LONG if failure.too_long else failure.failure
+                    raise ModelCallFailed(told, earlier + made) from failure.__cause__
+                earlier += made
+                reason = refusal(cast("BaseException", failure.__cause__))
+                yield LeftOut(name, reason, made)
+                if name == STREAMING:
+                    self.streaming = False
                 self.settings = cast(
                     "ModelSettings", {k: v for k, v in self.settings.items() if k != name}
                 )
+
+    def learn_from(self, other: "Requests") -> None:
+        """Leave out what `other`, a copy, was refused."""
+        self.settings, self.streaming = other.settings, other.streaming
 
     def _refused(self, error: BaseException | None) -> str | None:
         """The setting that the provider complains of, if it can be left out."""
         if getattr(error, "status_code", None) not in _REFUSALS or error is None:
             return None
         said = provider_message(error)
+        if self.streaming and _NO_STREAM.search(said):
+            return STREAMING
         known = (n for n, complaint in _DISPENSABLE.items() if complaint.search(said))
         return next((name for name in known if name in self.settings), None)
 
-    def _check_tools(self, failure: ModelCallFailed) -> None:
+    def _check_tools(self, failure: ModelCallFailed, made: int) -> None:
         """Raise `ModelWithoutTools` where the provider refuses tools."""
         error = failure.__cause__
         if error is None or getattr(error, "status_code", None) not in _REFUSALS:
@@ -158,7 +183,8 @@ class Requests:
         if self.tools and _NO_TOOLS.search(provider_message(error)) and not failure.too_long:
             raise ModelWithoutTools(
                 f"The model {self.model.model_name} cannot call tools, which the strategy `agent` "
-                "needs; use `--strategy naive`, which works without, or set `model` to another."
+                "needs; use `--strategy naive`, which works without, or set `model` to another.",
+                made,
             ) from failure
 
     # -- one request

@@ -12,7 +12,14 @@ from agentic_rag.strategies.agent.draft import Draft
 from agentic_rag.strategies.agent.history import Answered, size_of
 from agentic_rag.strategies.agent.limits import price
 from agentic_rag.strategies.agent.prompts import note
-from agentic_rag.strategies.agent.requests import Call, LeftOut, ModelTurn, Requests
+from agentic_rag.strategies.agent.requests import (
+    STREAMING,
+    Call,
+    LeftOut,
+    ModelTurn,
+    ModelWithoutTools,
+    Requests,
+)
 from agentic_rag.strategies.agent.state import State, hit_record, json_value
 from agentic_rag.strategies.agent.tools import Result
 from agentic_rag.strategies.events import (
@@ -65,7 +72,7 @@ async def take_turn(
                     state.last = piece
                     continue
                 if isinstance(piece, LeftOut):
-                    tries += 1
+                    tries += 1  # where it was tried twice, that is counted already
                     for event in left_out(state, piece):
                         yield event
                     continue
@@ -79,6 +86,10 @@ async def take_turn(
                     yield event
     except ModelCallFailed as error:
         state.failure = error
+    except ModelWithoutTools as error:
+        state.usage += Usage(model_requests=error.requests, cost=state.question.chat.cost)
+        yield UsageReported(usage=state.usage)
+        raise
     except asyncio.CancelledError:  # the question is stopped: what came is told before the end
         if shown := draft.break_off():
             yield AnswerDelta(text=shown, citations=draft.take_sources())
@@ -133,13 +144,20 @@ def _shown(piece: Piece | Retrying, draft: Draft) -> Iterator[Event]:
 def left_out(state: State, what: LeftOut) -> Iterator[Event]:
     """Tell of a setting that was refused, if it was the user who set it."""
     settings = state.question.settings
+    if what.name == STREAMING:
+        message = (
+            "Whole replies are asked for, since streaming was refused; set `agent.streaming` to "
+            f"false to ask so at once. The server said {what.reason}."
+        )
+        yield Notice(level="warning", code="streaming_refused", message=message)
+        return
     if what.name in effort.NAMES:
         name = "agent.effort"
     elif what.name == "temperature" and settings.temperature is not None:
         name = "temperature"
     else:
         return
-    message = f"`{name}` is not sent any more, since it was refused. {what.reason}"
+    message = f"`{name}` is not sent any more, since it was refused {what.reason}."
     yield Notice(level="warning", code="setting_refused", message=message)
 
 
@@ -215,7 +233,8 @@ def _turned_down(state: State, turn: ModelTurn, call: Call, run: int) -> Result 
         return Result(text, error=f"there is no tool {call.name[:60]!r}", unusable=True)
     if run >= most:
         text = note("turn_full", state.language, most=most)
-        return Result(text, error=f"not run: {most} a turn", unusable=True)
+        said = "only one call a turn is run" if most == 1 else f"only {most} calls a turn are run"
+        return Result(text, error=said, unusable=True)
     cut = turn.cut_off and call is turn.calls[-1] and isinstance(call.arguments, str)
     if cut and not str(call.arguments).rstrip().endswith(("}", "]")):
         text = note("cut_arguments", state.language, example=EXAMPLES[call.tool])
