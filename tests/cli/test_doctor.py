@@ -144,6 +144,38 @@ def test_a_damaged_document_is_named_cured_and_found_again(own: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda kb: shutil.rmtree(kb / "chunks.lance" / "_indices"),
+        lambda kb: [path.write_bytes(b"") for path in (kb / "sentences.lance/data").iterdir()],
+    ],
+)
+def test_a_knowledge_base_with_a_finding_is_not_called_ok(
+    own: Path, harm: Callable[[Path], object]
+) -> None:
+    harm(own / ".arag")
+    words = ("doctor", "--no-calls", "--model", "none")
+
+    shown, told = run_arag(own, *words), run_arag(own, *words, "--json").json
+
+    assert "FAILS  knowledge base  .arag: 4 documents, 4 chunks; 1 finding, told below" in shown.out
+    assert {part["name"]: part["works"] for part in told["parts"]}["knowledge base"] is False
+    assert len(told["findings"]) == 1
+    assert shown.out.count("→") == 1
+
+
+def test_a_knowledge_base_that_was_cured_is_ok(own: Path) -> None:
+    shutil.rmtree(own / ".arag" / "chunks.lance" / "_indices")
+
+    ran = run_arag(own, "doctor", "--no-calls", "--model", "none", "--fix")
+
+    assert ran.code == 0
+    assert "ok     knowledge base  .arag: 4 documents, 4 chunks" in ran.out
+    assert ran.err == "made the word index anew\n"
+    assert ran.out.endswith("\nNothing is wrong.\n")
+
+
 def test_a_base_of_another_embedding_model_is_told(own: Path) -> None:
     damage.commit(own / ".arag", embedding_model="other")
 

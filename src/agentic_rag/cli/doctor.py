@@ -43,15 +43,19 @@ def doctor(
     """
     from agentic_rag.config import BadSettings, config_file
     from agentic_rag.doctor.knowledge_base import check_knowledge_base
-    from agentic_rag.doctor.parts import failed_settings, failures, settings_part
+    from agentic_rag.doctor.parts import failed_settings, failures, settings_part, with_findings
     from agentic_rag.doctor.parts import parts as tried
 
     parts: list[Part] = []
+    failed: list[Finding] = []
     found: list[Finding] = []
     cured: list[str] = []
     not_cured: list[str] = []
 
     def take(part: "Part") -> None:
+        failed.extend(failures([part]))
+        if part.name == "knowledge base" and found:
+            part = with_findings(part, len(found))
         parts.append(part)
         if not as_json:
             _print_part(part)
@@ -63,13 +67,13 @@ def doctor(
         take(failed_settings(error))
     else:
         for part in tried(settings, calls=not no_calls):
+            if part.name == "knowledge base" and part.works:
+                found = check_knowledge_base(settings.kb)
+                if fix and found:
+                    cured, not_cured = _fix(settings, found)
+                    found = check_knowledge_base(settings.kb)
             take(part)
-        if any(part.name == "knowledge base" and part.works for part in parts):
-            found = check_knowledge_base(settings.kb)
-        if fix and found:
-            cured, not_cured = _fix(settings, found)
-            found = check_knowledge_base(settings.kb)
-    findings = [*failures(parts), *found]
+    findings = [*failed, *found]
     if as_json:
         streams.out_json(
             {

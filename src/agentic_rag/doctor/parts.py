@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,12 @@ def failures(parts: list[Part]) -> list[Finding]:
         for part in parts
         if part.works is False
     ]
+
+
+def with_findings(part: Part, count: int) -> Part:
+    """The part whose check-up has `count` findings: it can be opened, and fails all the same."""
+    told = "1 finding" if count == 1 else f"{count} findings"
+    return replace(part, works=False, detail=f"{part.detail}; {told}, told below")
 
 
 def _knowledge_base(settings: "Settings") -> Part:
