@@ -98,6 +98,33 @@ def test_a_chat_model_that_fails_is_told_with_what_to_do(
     assert cure in finding["cure"]
 
 
+@pytest.mark.parametrize("strategy", ["agent", "naive"])
+@pytest.mark.parametrize("pieces", [(), (" \n",)])
+def test_a_chat_model_whose_reply_is_empty_does_not_work(
+    ask_indexed: Arag, pieces: tuple[str, ...], strategy: str
+) -> None:
+    with scripted_server.serving(scripted_server.Turn(pieces)) as script:
+        ran = ask_indexed(
+            "doctor", "--json", "--model", "any", "--strategy", strategy,
+            ARAG_BASE_URL=script.address,
+        )  # fmt: skip
+
+    assert ran.code == 3
+    (finding,) = ran.json["findings"]
+    assert (finding["code"], finding["message"]) == (
+        "chat_model",
+        "chat model: its reply was empty",
+    )
+    assert script.address in finding["cure"]
+
+
+def test_a_chat_model_that_thinks_until_its_tokens_are_used_up_works(ask_indexed: Arag) -> None:
+    with scripted_server.serving(scripted_server.Turn((), finish="length")) as script:
+        ran = ask_indexed("doctor", "--json", "--model", "any", ARAG_BASE_URL=script.address)
+
+    assert ran.code == 0, ran.out
+
+
 @pytest.mark.parametrize(
     ("settings", "code", "cure"),
     [

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from agentic_rag.config import Settings
     from agentic_rag.models.chat import ChatModel
+    from agentic_rag.strategies.agent.requests import ModelTurn
 
 LIMIT = 30.0  # seconds for the whole trial; a large model may have to be loaded first
 NOT_TRIED = "not tried"
@@ -43,21 +44,26 @@ def chat_model(settings: "Settings", calls: bool) -> "tuple[ChatModel | None, bo
     with_tool = chat.tools and settings.strategy in ("", "agent")
     began = time.monotonic()
     try:
-        tokens = asyncio.run(_asked(chat, settings, with_tool))
+        turn = asyncio.run(_asked(chat, settings, with_tool))
     except AragError as error:
         detail, cure = _failure(error, chat)
         part = replace(part, works=False, detail=detail, cure=cure)
         takes_tools = False if isinstance(error, ModelWithoutTools) else None
     else:
         how = "and takes tools" if with_tool else "asked without tools"
+        tokens = turn.usage.output_tokens
         plural = "" if tokens == 1 else "s"
+        if not (turn.text.strip() or turn.thoughts.strip() or turn.calls or turn.cut_off):
+            cure = f"Look at {chat.cures.log}, or set `model` to another."
+            part = replace(part, works=False, detail="its reply was empty", cure=cure)
+            return chat, None, replace(part, seconds=time.monotonic() - began)
         part = replace(part, works=True, detail=f"it answered with {tokens} token{plural}, {how}")
         takes_tools = True if with_tool else None
     return chat, takes_tools, replace(part, seconds=time.monotonic() - began)
 
 
-async def _asked(chat: "ChatModel", settings: "Settings", with_tool: bool) -> int:
-    """One request of a few tokens; how many came.
+async def _asked(chat: "ChatModel", settings: "Settings", with_tool: bool) -> "ModelTurn":
+    """One request of a few tokens; what came.
 
     Raises ModelCallFailed, ModelWithoutTools, and what loading a model file raises.
     """
@@ -83,7 +89,7 @@ async def _asked(chat: "ChatModel", settings: "Settings", with_tool: bool) -> in
 
 async def _one_request(
     chat: "ChatModel", model: "Model", settings: "Settings", with_tool: bool
-) -> int:
+) -> "ModelTurn":
     from pydantic_ai.messages import ModelRequest
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
@@ -109,12 +115,13 @@ async def _one_request(
         settings.agent.streaming,
         chat.cures,
     )
-    tokens = 0
+    turn: ModelTurn | None = None
     async with aclosing(requests.ask([ModelRequest.user_text_prompt(_QUESTION)], 0)) as pieces:
         async for piece in pieces:
             if isinstance(piece, ModelTurn):
-                tokens = piece.usage.output_tokens
-    return tokens
+                turn = piece
+    assert turn is not None, "a request ends in a turn or an error"
+    return turn
 
 
 def _failure(error: AragError, chat: "ChatModel") -> tuple[str, str]:
