@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentic_rag.cli.progress import Report
+    from agentic_rag.documents.reading import ImageCounts
     from agentic_rag.knowledge_base import DocumentOutcome, IndexReport
 
 OUTCOMES = ("added", "updated", "unchanged", "removed", "empty", "failed", "unsupported")
@@ -210,6 +211,7 @@ def report_json(report: "IndexReport") -> dict[str, Any]:
         "stopped": report.stopped,
         "sentences_embedded": report.sentences_embedded,
         "sentences_reused": report.sentences_reused,
+        "images": asdict(report.images),
         "seconds": report.seconds,
     }
 
@@ -225,6 +227,8 @@ def show_report(report: "IndexReport", *, quiet: bool, when: str = "") -> None:
         if report.gone:
             streams.say("Those files are no longer on disk; --sync removes them here too.")
         streams.out(f"{when}{_summary(report)}")
+        if report.images.seen:
+            streams.out(_images(report.images))
     if report.stopped:
         streams.say("Stopped. Run the same command again to continue.")
 
@@ -280,6 +284,19 @@ def _summary(report: "IndexReport") -> str:
     if report.sentences_reused:
         embedded += f", {report.sentences_reused:,} known already"
     return f"Documents: {documents}; {embedded}; {report.seconds:.1f} s."
+
+
+def _images(images: "ImageCounts") -> str:
+    """The line about figures inside documents."""
+    if not images.read and not images.dropped and not images.kept:
+        from agentic_rag.documents import ocr
+
+        extra = "" if ocr.is_installed() else f" and install the ocr extra ({ocr.INSTALL})"
+        seen = streams.counted(images.seen, "image")
+        return f"Images: {seen} in the documents not read; set images.read = true{extra}."
+    dropped = ", ".join(f"{count:,} {why}" for why, count in images.dropped.items())
+    line = f"Images: {images.seen:,} seen, {images.read:,} read, {images.kept:,} kept"
+    return f"{line} (left out: {dropped})." if dropped else f"{line}."
 
 
 def _exit_code(report: "IndexReport") -> int:

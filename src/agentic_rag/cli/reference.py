@@ -166,6 +166,10 @@ MEANING = {
         "where it says nothing; other models are not limited."
     ),
     "model_timeout": "Seconds to wait for the chat model.",
+    "chunking.profile": (
+        "`manual`: the size and overlap that suit technical manuals, 1,024 and 200, where they are "
+        "not set."
+    ),
     "chunking.size": "The longest chunk, in o200k tokens.",
     "chunking.overlap_tokens": (
         "How much of a chunk's end the next one repeats, in tokens; less than `size`."
@@ -237,6 +241,19 @@ MEANING = {
     "ocr.enabled": "Read scanned pages and pictures, where the ocr extra is installed.",
     "ocr.min_confidence": "Lines that OCR is less sure of, 0 to 1, are left out and reported.",
     "ocr.dpi": "How finely a scanned page is rendered, in dots an inch.",
+    "images.read": "Read the figures inside documents; needs the ocr extra.",
+    "images.rules": (
+        "A file of rules for which figures are kept, in place of those that come with the program."
+    ),
+    "images.most": "So many figures of one document are read; more are reported.",
+    "images.min_side": "Pictures of fewer pixels in height or width are icons and not read.",
+    "images.describe": (
+        "A model that describes the figures kept, named as `model` is; it must see pictures. "
+        "Empty: none."
+    ),
+    "images.base_url": "The address of its OpenAI-compatible server.",
+    "images.api_key_env": "The *name* of the environment variable that holds its key.",
+    "images.timeout": "Seconds to wait for one description.",
     "rerank.model": (
         "What orders anew what was found: `sentence-transformers:NAME_OR_PATH`, "
         "`layerwise:NAME_OR_PATH`, `http:MODEL` for any `/rerank` server, or `chat` for the chat "

@@ -20,7 +20,7 @@ from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.source import Content, too_large
 from agentic_rag.documents.zip_safety import Archive, Member, open_archive_file, read_member
 
-_SUFFIX = ".zip"
+_SUFFIXES = (".zip", ".zedx")
 _SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 # Files that are ZIP archives to their programs only (ECMA-376 part 2, EPUB, OpenDocument).
 _PACKAGE_MARKS = ("[Content_Types].xml", "mimetype")
@@ -43,10 +43,10 @@ class ArchivedFile:
 
 
 def is_archive(path: str) -> bool:
-    """Whether the file at `path` may be an archive to look into: by its suffix `.zip`, or without
-    any suffix by its content. Raises OSError."""
+    """Whether the file at `path` may be an archive to look into: by its suffix, or without
+    any by its content. Raises OSError."""
     suffix = PurePosixPath(path).suffix.lower()
-    if suffix and suffix != _SUFFIX:
+    if suffix and suffix not in _SUFFIXES:
         return False
     with Path(path).open("rb") as file:
         starts_as_one = file.read(4).startswith(_SIGNATURES)
@@ -59,7 +59,7 @@ def archive_above(path: str) -> tuple[str, str] | None:
     while (parent := os.path.dirname(above)) != above:  # noqa: PTH120 - strings, as in `discover`
         above = parent
         if os.path.isfile(above):  # noqa: PTH113
-            named = PurePosixPath(above).suffix.lower() == _SUFFIX
+            named = PurePosixPath(above).suffix.lower() in _SUFFIXES
             try:
                 inside = named or is_archive(above)
             except OSError:

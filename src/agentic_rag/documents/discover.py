@@ -4,18 +4,20 @@ Obeyed, the later the stronger: names left out by default (hidden ones, `node_mo
 `__pycache__`, virtual environments), `.gitignore` files from the named folder downwards, and the
 caller's own patterns in the same syntax, of which `!pattern` brings back what was left out. A
 file that is named itself is always taken. A ZIP archive is a folder, in which the caller's
-patterns and the names left out by default hold, and no .gitignore file.
+patterns and the names left out by default hold, and no .gitignore file; a zedx is one whose tree
+of contents names the folders.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentic_rag.documents import zedx
 from agentic_rag.documents.archive_document import locked_files
 from agentic_rag.documents.archives import (
     ArchivedFile,
@@ -24,9 +26,11 @@ from agentic_rag.documents.archives import (
     is_archive,
     list_archive,
 )
+from agentic_rag.documents.beside import archive_beside, by_path, folder_beside
 from agentic_rag.documents.clutter import is_clutter
 from agentic_rag.documents.errors import UnreadableDocument
 from agentic_rag.documents.source import Problem, Source, read_file
+from agentic_rag.documents.zip_safety import Member
 from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
@@ -202,10 +206,13 @@ class _Search:
     ) -> Iterator[Source | Problem]:
         """A file, or the files of an archive; of those `inside`, if anything, only that file or
         folder."""
-        files = None
+        files: Sequence[ArchivedFile] | None = None
+        manual = None
         try:
             if is_archive(path):
-                files = list_archive(Path(path))
+                if zedx.is_zedx(path):
+                    manual = zedx.open_manual(Path(path))
+                files = manual.files if manual else list_archive(Path(path))
         except UnreadableDocument as error:
             yield Problem(Path(path).as_posix(), str(error))
             return
@@ -222,12 +229,15 @@ class _Search:
         locked = [file.path for file in kept if file.member.encrypted]
         if locked:
             yield Problem(Path(path).as_posix(), locked_files(locked, len(kept)))
+        for problem in manual.problems if manual else ():
+            yield Problem(Path(path).as_posix(), problem)
+        made = self._maker(archive, files, status, manual)
         for file in kept:
             if file.is_link:
                 uri = f"{Path(path).as_posix()}/{file.path}"
                 yield Problem(uri, "it is a link inside an archive", skipped=True)
             elif not file.member.encrypted:
-                yield self._archived(archive, file, status, file.path == inside)
+                yield made(file, file.path == inside)
 
     def _is_wanted(self, archive: _Folder, file: ArchivedFile, inside: str) -> bool:
         if file.path == inside:
@@ -242,21 +252,45 @@ class _Search:
             folder = _Folder(archive.path, (*folder.folders, part), ())
         return not self._is_excluded(folder, name, is_folder=False)
 
-    def _archived(
-        self, archive: _Folder, file: ArchivedFile, status: os.stat_result, explicit: bool
-    ) -> Source:
-        path = Path(archive.path)
-        *above, name = file.path.split("/")
-        return Source(
-            uri=f"{path.as_posix()}/{file.path}",
-            name=name,
-            folders=(*archive.folders, *above),
-            size=file.member.size,
-            mtime_ns=status.st_mtime_ns,
-            explicit=explicit,
-            read=partial(self._archive.read, path, status.st_mtime_ns, file.member),
-            path=path,
-        )
+    def _maker(
+        self,
+        archive: _Folder,
+        files: Sequence[ArchivedFile],
+        status: os.stat_result,
+        manual: "zedx.Manual | None",
+    ) -> Callable[[ArchivedFile, bool], Source]:
+        """What makes the sources of an archive's files."""
+        path, mtime_ns = Path(archive.path), status.st_mtime_ns
+
+        def read(member: Member, most: int) -> bytes:
+            return self._archive.read(path, mtime_ns, member, most).data
+
+        everything = manual.everything if manual else files
+        members = by_path({file.path: file.member for file in everything if not file.is_link})
+        pages = manual and zedx.Pages(manual, partial(read, most=zedx.MOST_PAGE_BYTES))
+
+        def made(file: ArchivedFile, explicit: bool) -> Source:
+            *above, name = file.path.split("/")
+            source = Source(
+                uri=f"{path.as_posix()}/{file.path}",
+                name=name,
+                folders=(*archive.folders, *above),
+                size=file.member.size,
+                mtime_ns=mtime_ns,
+                explicit=explicit,
+                read=partial(self._archive.read, path, mtime_ns, file.member),
+                path=path,
+                beside=archive_beside(members, above, read),
+            )
+            if not manual or not pages:
+                return source
+            return replace(
+                source,
+                folders=(*archive.folders, *manual.places[file.path].path),
+                finish=partial(pages.finish, file.path),
+            )
+
+        return made
 
     def _follow(self, link: _Link) -> Iterator[Source | Problem]:
         try:
@@ -321,6 +355,7 @@ def _source(path: str, folders: tuple[str, ...], status: os.stat_result, explici
         explicit=explicit,
         read=partial(read_file, located),
         path=located,
+        beside=folder_beside(located, len(folders)),
     )
 
 

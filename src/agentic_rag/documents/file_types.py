@@ -5,7 +5,7 @@ from typing import Literal
 
 Family = Literal[
     "text", "markdown", "rst", "html", "pdf", "csv", "json", "jsonl", "code",
-    "eml", "mbox", "msg", "ipynb", "epub", "zip",
+    "eml", "mbox", "msg", "ipynb", "epub", "zip", "zedx",
     "word", "slides", "spreadsheet", "open_document", "rtf", "picture",
 ]  # fmt: skip
 
@@ -26,6 +26,7 @@ _SUFFIXES: dict[Family, dict[str, str]] = {
     "ipynb": {"application/x-ipynb+json": "ipynb"},
     "epub": {"application/epub+zip": "epub"},
     "zip": {"application/zip": "zip"},
+    "zedx": {"application/x-zedx": "zedx"},
     "word": {
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx docm",
         "application/vnd.openxmlformats-officedocument.wordprocessingml.template": "dotx dotm",
@@ -183,7 +184,13 @@ def is_picture(data: bytes) -> bool:
 def may_hold_pictures(media_type: str) -> bool:
     """Whether documents of a media type may hold pictures that OCR reads."""
     family, _ = BY_MEDIA_TYPE.get(media_type, (None, ""))
-    return family in ("pdf", "picture", "eml", "mbox", "msg", "zip")
+    return family in ("pdf", "picture", "eml", "mbox", "msg", "zip", "zedx")
+
+
+def may_hold_figures(media_type: str) -> bool:
+    """Whether documents of a media type may show figures whose text becomes part of theirs."""
+    family, _ = BY_MEDIA_TYPE.get(media_type, (None, ""))
+    return family in ("html", "markdown", "word", "pdf", "eml", "mbox", "msg", "zip", "zedx")
 
 
 def is_pdf(data: bytes) -> bool:
@@ -232,6 +239,6 @@ def supported_types() -> str:
     return (
         "text (.txt), Markdown, reStructuredText, HTML, PDF, EPUB, Word (.docx, .rtf), PowerPoint "
         "(.pptx), Excel (.xlsx, .xls), OpenDocument (.odt, .ods, .odp), CSV and TSV, JSON and JSON "
-        "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, pictures (with the ocr "
-        "extra), and source code"
+        "Lines, mail (.eml, .mbox, .msg), Jupyter notebooks, ZIP archives, manuals (.zedx), "
+        "pictures (with the ocr extra), and source code"
     )

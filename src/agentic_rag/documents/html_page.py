@@ -1,8 +1,10 @@
 """HTML: what a reader sees, block by block, through BeautifulSoup's `html.parser`.
 
-Scripts, styles, navigation and hidden parts are left out. A block element is a line of its own,
-a row of a table one line with its cells between ` | `, and `<pre>` keeps its spaces. The tree is
-walked with a stack of our own: nesting is the page's choice and must not end in a RecursionError.
+Scripts, styles, navigation and hidden parts are left out. An abbreviation that says what it stands
+for (`<span class="xref gxref" title="EN--中文">`) is followed by that. A block element is a line of
+its own, a row of a table one line with its cells between ` | `, and `<pre>` keeps its spaces. The
+tree is walked with a stack of our own: nesting is the page's choice and must not end in a
+RecursionError.
 """
 
 import re
@@ -10,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from agentic_rag.documents.cleaning import one_line
-from agentic_rag.documents.document import Document, Heading, Table
+from agentic_rag.documents.cleaning import is_cjk, one_line
+from agentic_rag.documents.document import Document, Figure, Heading, Table
 from agentic_rag.documents.errors import UnreadableDocument
 from agentic_rag.documents.headings import file_name, split_title
 
@@ -49,6 +51,9 @@ _DECLARED = re.compile(
 # What looks like a tag inside a title is text to a browser, a tag to `html.parser`.
 _TITLE = re.compile(r"(<title\b[^>]{0,500}>)(.{0,2000}?)(?=</title)", re.IGNORECASE | re.DOTALL)
 _SOFT_HYPHEN = "\u00ad"
+# Where pages keep the address of a picture; the first is a placeholder where there is another.
+_SOURCES = ("data-src", "data-original", "src")
+_ABBREVIATION = "gxref"
 
 
 def declared_encoding(data: bytes) -> str | None:
@@ -81,10 +86,14 @@ def read_html(uri: str, text: str, media_type: str) -> Document:
             tag: Tag = node  # type: ignore[assignment]
             if tag.name in _DROPPED or tag.has_attr("hidden"):
                 dropped = tag
+            elif tag.name == "img":
+                lines.figure(_attribute(tag, *_SOURCES), _attribute(tag, "alt", "title"))
             else:
                 lines.enter(tag.name, id(tag) in layouts)
         else:
             lines.leave(node.name or "")  # type: ignore[attr-defined]
+            if node.name == "span":  # type: ignore[attr-defined]
+                lines.add_text(_meaning(node))  # type: ignore[arg-type]
     body, marked, tables = lines.finish()
     found = tree.find("title")
     return Document(
@@ -94,7 +103,25 @@ def read_html(uri: str, text: str, media_type: str) -> Document:
         text=body,
         headings=tuple(marked),
         tables=tuple(tables),
+        figures=tuple(lines.figures),
     )
+
+
+def _attribute(tag: "Tag", *names: str) -> str:
+    """The first of these attributes that says anything."""
+    values = (tag.get(name) for name in names)
+    return next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _meaning(tag: "Tag") -> str:
+    """What an abbreviation stands for, in brackets; "" for any other element."""
+    if _ABBREVIATION not in tag.get_attribute_list("class"):
+        return ""
+    short, _, long = _attribute(tag, "title").partition("--")
+    long = one_line(long)
+    if not long or one_line(tag.get_text()).casefold() != one_line(short).casefold():
+        return ""
+    return f"（{long}）" if is_cjk(long[0]) else f" ({long})"
 
 
 def _tree(uri: str, text: str) -> "BeautifulSoup":
@@ -185,6 +212,13 @@ class _Lines:
         self._cells = 0  # cells begun in the row at hand; 0 outside a row
         self._rows: list[int] = []  # where the rows of the open table begin
         self._found: list[Table] = []
+        self._waiting: list[tuple[str, str]] = []  # figures of the line or table at hand
+        self.figures: list[Figure] = []
+
+    def figure(self, name: str, caption: str) -> None:
+        """A picture, whose place is after the line or table at hand."""
+        if name:
+            self._waiting.append((name, one_line(caption)))
 
     def enter(self, name: str, layout: bool) -> None:
         """Open an element. `layout` says of a table that it only places blocks."""
@@ -215,6 +249,7 @@ class _Lines:
             if len(self._rows) > 1:
                 self._found.append(Table(self._rows[0], self._rows[1], self._length))
             self._rows = []
+            self._place_figures()
         elif name in _CELLS:
             if not self._in_rows():
                 self._break()
@@ -239,6 +274,8 @@ class _Lines:
     def finish(self) -> tuple[str, list[Heading], list[Table]]:
         """The text, its headings and its tables."""
         self._break()
+        self._tables.clear()
+        self._place_figures()
         text = "\n".join(self._lines)
         tables = [Table(t.start, t.body, min(t.end, len(text))) for t in self._found]
         return text, self._headings, tables
@@ -280,6 +317,12 @@ class _Lines:
             self._append(line)
         self._heading = None if line else self._heading
         self._gap = self._gap or gap
+        self._place_figures()
+
+    def _place_figures(self) -> None:
+        if not any(self._tables):
+            self.figures += [Figure(self._length, *figure) for figure in self._waiting]
+            self._waiting.clear()
 
     def _append(self, line: str) -> None:
         self._lines.append(line)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag.documents.cleaning import clean_text, one_line
-from agentic_rag.documents.document import Heading, Table
+from agentic_rag.documents.document import Figure, Heading, Table
 
 _SOFT_HYPHEN = "\u00ad"
 
@@ -13,7 +13,8 @@ _SOFT_HYPHEN = "\u00ad"
 class Block:
     """A piece of a document: a paragraph, a heading (`level` from 1), a list item, or a table.
 
-    Of a table `rows` hold the cells, the first `heading_rows` of them the heading.
+    Of a table `rows` hold the cells, the first `heading_rows` of them the heading. `figures` stand
+    behind it, wherever they say they begin.
     """
 
     text: str = ""
@@ -21,6 +22,7 @@ class Block:
     item: bool = False
     rows: tuple[tuple[str, ...], ...] = ()
     heading_rows: int = 1
+    figures: tuple[Figure, ...] = ()
 
 
 class Lines:
@@ -32,6 +34,7 @@ class Lines:
         self._headings: list[Heading] = []
         self._tables: list[Table] = []
         self._after_item = False
+        self.figures: list[Figure] = []
 
     def add(self, blocks: Iterable[Block]) -> None:
         """Append blocks in order."""
@@ -42,6 +45,7 @@ class Lines:
                 self.heading(block.level, block.text)
             else:
                 self.paragraph(block.text, item=block.item)
+            self.figures += [replace(figure, start=self._length + 2) for figure in block.figures]
 
     def heading(self, level: int, text: str) -> None:
         """Append a heading line; nothing for an empty one."""

@@ -9,6 +9,7 @@ import re
 
 from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.document import Document, Heading
+from agentic_rag.documents.figure_marks import markdown_figures
 from agentic_rag.documents.front_matter import split_front_matter
 from agentic_rag.documents.headings import file_name, split_title
 from agentic_rag.documents.tables import pipe_tables
@@ -35,13 +36,15 @@ def parse_markdown(uri: str, text: str, media_type: str) -> Document:
     metadata, body = split_front_matter(text)
     given = metadata.pop("title", "")
     title, headings = split_title(markdown_headings(body), str(given), file_name(uri))
+    tables = pipe_tables(body)
     return Document(
         uri=uri,
         title=title,
         media_type=media_type,
         text=body,
         headings=headings,
-        tables=pipe_tables(body),
+        tables=tables,
+        figures=markdown_figures(body, tables),
         metadata=metadata,
     )
 

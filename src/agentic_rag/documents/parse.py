@@ -12,6 +12,8 @@ from agentic_rag.documents.encoding import Decoded, NotText, decode
 from agentic_rag.documents.epub import parse_epub
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.fetching import is_url
+from agentic_rag.documents.figure_rules import read_rules
+from agentic_rag.documents.figures import with_figures
 from agentic_rag.documents.file_types import Family
 from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.html_page import parse_html
@@ -33,12 +35,14 @@ from agentic_rag.documents.source_code import parse_source_code
 from agentic_rag.documents.spreadsheet import parse_spreadsheet
 from agentic_rag.documents.web_page import parse_web_page
 from agentic_rag.documents.word import parse_word
+from agentic_rag.documents.zedx import parse_zedx
 
 __all__ = ["PARSER_VERSION", "UnreadableDocument", "UnsupportedDocument", "parse"]
 
 # Recorded with each document: raise it when the same bytes give another document than before, and
 # every source is parsed again.
-PARSER_VERSION = 4
+PARSER_VERSION = 5
+_FIGURES = "+images"
 
 _TEXT_PARSERS: dict[Family, Callable[[str, str, str], Document]] = {
     "text": parse_plain_text,
@@ -57,6 +61,7 @@ _BYTES_PARSERS: dict[Family, Callable[[str, bytes, str], Document]] = {
     "msg": parse_msg,
     "epub": parse_epub,
     "zip": parse_zip,
+    "zedx": parse_zedx,
     "word": parse_word,
     "rtf": parse_rich_text,
     "slides": parse_slides,
@@ -71,15 +76,20 @@ def parser_version(media_type: str, reading: Reading) -> str:
     version = str(PARSER_VERSION)
     if reading.reads_pictures and file_types.may_hold_pictures(media_type):
         version += f"+ocr{reading.ocr.dpi}-{reading.ocr.min_confidence:g}"
+    if reading.reads_figures and file_types.may_hold_figures(media_type):
+        model = reading.images.describe.replace(":", "-")
+        version += f"{_FIGURES}{read_rules(reading.images.rules).version}{model}"
     return version
 
 
 def is_current(version: str, media_type: str, reading: Reading) -> bool:
     """Whether what a parser of `version` made of the same bytes need not be made again.
 
-    What OCR has read stays as it is while OCR is off: a machine without the ocr extra takes no
-    text away.
+    What OCR has read stays as it is while OCR or the reading of figures is off: a machine without
+    the ocr extra takes no text away.
     """
+    if not reading.reads_figures:
+        version = version.partition(_FIGURES)[0]
     if "+ocr" in version and not reading.reads_pictures:
         return True
     return version == parser_version(media_type, reading)
@@ -118,6 +128,7 @@ def _parse(source_uri: str, data: bytes, media_type: str) -> Document:
     else:
         own = file_types.media_type(family, media_type) if family else "text/plain"
         document = _parse_text(source_uri, data, family, own)
+    document = with_figures(document)
     warnings = document.warnings
     if not document.text.strip() and document.given_chunks is None and not warnings:
         warnings = ("the file holds no text",)

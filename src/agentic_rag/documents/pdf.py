@@ -8,6 +8,7 @@ from dataclasses import replace
 from agentic_rag.documents.cleaning import clean_text, one_line
 from agentic_rag.documents.document import Document, Heading, Scalar
 from agentic_rag.documents.headings import file_name
+from agentic_rag.documents.pdf_figures import pdf_figures
 from agentic_rag.documents.pdfium import Bookmark, pdf_content
 from agentic_rag.documents.printed_pages import flow_pages
 from agentic_rag.documents.scanned_pages import on_pages, read_scanned_pages
@@ -50,6 +51,8 @@ def parse_pdf(uri: str, data: bytes) -> Document:
         on_page, pages[index] = _place(outline.get(index, ()), lines)
         placed.append(on_page)
     printed = flow_pages(pages, placed)
+    # What a scan shows is read with its page.
+    pictures = [[] if i in scans.pages else boxes for i, boxes in enumerate(found.pictures)]
     metadata: dict[str, Scalar] = {"pages": len(pages)}
     if scans.pages:
         metadata["ocr_pages"] = len(scans.pages)
@@ -70,6 +73,7 @@ def parse_pdf(uri: str, data: bytes) -> Document:
             for line, entry in on_page.items()
         ),
         pages=printed.pages,
+        figures=pdf_figures(data, pictures, pages, printed),
         metadata=metadata,
         warnings=tuple(warnings),
     )

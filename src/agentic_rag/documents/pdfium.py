@@ -3,11 +3,13 @@
 PDFium is not thread-safe: everything that touches it happens here, under one lock.
 """
 
+import ctypes
 import math
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from agentic_rag.documents.errors import UnreadableDocument
@@ -23,6 +25,8 @@ _PASSWORD_ERROR = 4  # FPDF_ERR_PASSWORD
 _POINTS = 72  # to the inch
 _MOST_PIXELS = 40_000_000  # of a rendered page; A0 in 200 dpi is twice that
 _DEEPEST_FORM = 3  # pictures inside forms inside forms
+_LEAST_FIGURE = 40.0  # points in height and width
+_BACKGROUND = 0.8  # of the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,23 @@ class Bookmark:
     page: int
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A place on a page in points, from its lower left corner."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
 @dataclass(slots=True)
 class PdfContent:
-    """What PDFium said, before any interpretation. A page that failed is None."""
+    """What PDFium said, before any interpretation. A page that failed is None. `pictures` are those
+    of each page that may be figures, from top to bottom."""
 
     pages: list[str | None] = field(default_factory=list)
+    pictures: list[list[Box]] = field(default_factory=list)
     outline: list[Bookmark] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
 
@@ -55,7 +71,9 @@ def pdf_content(uri: str, data: bytes) -> PdfContent:
             raise _unreadable(uri, error) from error
         try:
             for index in range(len(pdf)):
-                found.pages.append(_page_text(pdf, index))
+                text, boxes = _page(pdf, index)
+                found.pages.append(text)
+                found.pictures.append(boxes)
             found.metadata = _metadata(pdf)
             found.outline = _outline(pdf)
         except pypdfium2.PdfiumError as error:
@@ -123,15 +141,68 @@ def _pixels(pdf: "pypdfium2.PdfDocument", index: int, dpi: int) -> "Pixels | Non
 _BGR = 2  # FPDFBitmap_BGR
 
 
-def _page_text(pdf: "pypdfium2.PdfDocument", index: int) -> str | None:
+def _page(pdf: "pypdfium2.PdfDocument", index: int) -> tuple[str | None, list[Box]]:
     import pypdfium2
 
     try:
         with closing(pdf[index]) as page:
             text: str = page.get_textpage().get_text_range()
-            return text
+            return text, _pictures(page)
     except pypdfium2.PdfiumError:
-        return None  # a damaged page; the others are still worth having
+        return None, []  # a damaged page; the others are still worth having
+
+
+def _pictures(page: "pypdfium2.PdfPage") -> list[Box]:
+    """The pictures on a page that are neither icons and rules nor its background."""
+    import pypdfium2
+
+    raw = pypdfium2.raw
+    left, bottom, right, top = page.get_cropbox()
+    area = max(1.0, (right - left) * (top - bottom))
+    found = []
+    for number in range(raw.FPDFPage_CountObjects(page)):
+        thing = raw.FPDFPage_GetObject(page, number)
+        if raw.FPDFPageObj_GetType(thing) != raw.FPDF_PAGEOBJ_IMAGE:
+            continue
+        sides = [ctypes.c_float() for _ in range(4)]
+        if not raw.FPDFPageObj_GetBounds(thing, *map(ctypes.byref, sides)):
+            continue
+        box = Box(
+            max(sides[0].value, left),
+            max(sides[1].value, bottom),
+            min(sides[2].value, right),
+            min(sides[3].value, top),
+        )
+        width, height = box.right - box.left, box.top - box.bottom
+        if min(width, height) >= _LEAST_FIGURE and width * height <= _BACKGROUND * area:
+            found.append(box)
+    return sorted(found, key=lambda box: -box.top)
+
+
+def figure(data: bytes, index: int, box: Box, dpi: int) -> bytes:
+    """What a page (by index) shows in a box, as a PNG; b"" where it cannot be drawn. A page that is
+    turned comes whole."""
+    import pypdfium2
+    from PIL import Image
+
+    with _PDFIUM, closing(pypdfium2.PdfDocument(data)) as pdf:
+        try:
+            with closing(pdf[index]) as page:
+                left, bottom, right, top = page.get_cropbox()
+                crop = (box.left - left, box.bottom - bottom, right - box.right, top - box.top)
+                with closing(
+                    page.render(
+                        scale=dpi / _POINTS,
+                        crop=(0, 0, 0, 0) if page.get_rotation() else crop,
+                        force_bitmap_format=_BGR,
+                    )
+                ) as bitmap:
+                    pixels = bitmap.to_numpy()[:, :, ::-1].copy()
+        except (pypdfium2.PdfiumError, ValueError, MemoryError):
+            return b""
+    drawn = BytesIO()
+    Image.fromarray(pixels).save(drawn, "PNG", compress_level=1)
+    return drawn.getvalue()
 
 
 def _metadata(pdf: "pypdfium2.PdfDocument") -> dict[str, str]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agentic_rag.documents import ocr, reading
+from agentic_rag.documents import reading
 from agentic_rag.documents.document import Document, Scalar
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.headings import file_name
-from agentic_rag.documents.ocr import PictureText, Pixels
+from agentic_rag.documents.ocr import Pixels
 from agentic_rag.documents.printed_pages import flow_pages
 from agentic_rag.documents.scanned_pages import on_pages, read_pictures
 
@@ -76,13 +76,11 @@ def _place(total: int) -> Callable[[Iterable[int]], str]:
     return on_pages if total > 1 else lambda numbers: ""
 
 
-def read_picture(name: str, data: bytes, min_confidence: float) -> PictureText:
-    """The text of a picture file's (first) picture, for one inside a document of another kind.
-
-    Raises UnreadableDocument for a damaged or huge file, OcrBroken.
-    """
+def picture_pixels(name: str, data: bytes) -> Pixels:
+    """A picture file's (first) picture, upright, on white, a huge one scaled down. Raises
+    UnreadableDocument for a damaged file, and for one of too many pixels to unpack."""
     with _opened(name, data) as image:
-        return ocr.read_pixels(_pixels(name, image), min_confidence)
+        return _pixels(name, image)
 
 
 @contextmanager

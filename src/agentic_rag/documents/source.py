@@ -4,9 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentic_rag.documents.document import Document
 from agentic_rag.errors import AragError
 
 _GIVEN = "given:"
+
+# The bytes of the file at a path relative to a source, if it lies in the same folder or archive as
+# what was named; None where there is none. Raises UnreadableDocument.
+Beside = Callable[[str], bytes | None]
 
 
 class TooLarge(AragError):
@@ -31,7 +36,8 @@ class Source:
     archive's member the archive's path with the member's behind it; `folders` lie between what
     was named and the file; `size` is in bytes, 0 where only reading tells; `mtime_ns` is 0 where
     a source has no time of change, and then it is read to see whether it has changed; `explicit`
-    says that the source itself was named. `path` is the file it is or lies in, if any.
+    says that the source itself was named. `path` is the file it is or lies in, if any. `beside`
+    gives the files that it shows; `finish` adds to its document what its place is known to say.
     """
 
     uri: str
@@ -42,6 +48,10 @@ class Source:
     explicit: bool
     read: Callable[[int], Content] = field(compare=False, repr=False)
     path: Path | None = None
+    beside: Beside | None = field(default=None, compare=False, repr=False)
+    finish: Callable[[Document], Document] = field(
+        default=lambda document: document, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 Read as well: text boxes and charts after the paragraph they hang on, footnotes, endnotes and
 comments after the paragraph that refers to them, headers and footers once, before everything.
 Left out: hidden and deleted text, tables of contents and page numbers (they repeat headings and
-say nothing of the text), pictures, embedded files.
+say nothing of the text), embedded files. Pictures are figures (see figures.py).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from agentic_rag.documents.document import Document
+from agentic_rag.documents.document import Document, Figure
 from agentic_rag.documents.drawings import graphic_blocks
 from agentic_rag.documents.encoding import NotText, decode
 from agentic_rag.documents.headings import file_name, split_title
@@ -62,6 +63,7 @@ def parse_word(uri: str, data: bytes, media_type: str) -> Document:
         text=text,
         headings=headings,
         tables=tables,
+        figures=tuple(lines.figures),
         metadata=metadata,
         warnings=tuple(warnings),
     )
@@ -125,7 +127,7 @@ class _Reading:
                     continue
                 block, *apart = self._paragraph(element, carried)
                 carried = ""
-                if mark_is_deleted(child(element, "pPr")):
+                if mark_is_deleted(child(element, "pPr")) and not block.figures:
                     carried = block.text
                 else:
                     yield block
@@ -181,12 +183,13 @@ class _Reading:
         text = carried + found.text
         level = self.styles.heading_level(properties)
         label = self.numbering.label(properties) if text.strip() else ""
+        figures = tuple(self._figures(found.pictures))
         if level is not None and label == "- ":
             label = ""
         if level is not None and len(text) <= _LONGEST_HEADING and text.strip():
-            yield Block(label + text, level=level + 1)
+            yield Block(label + text, level=level + 1, figures=figures)
         else:
-            yield Block(label + text, item=bool(label))
+            yield Block(label + text, item=bool(label), figures=figures)
         for box in found.boxes:
             yield from self.blocks(box)
         for graphic in found.graphics:
@@ -195,6 +198,17 @@ class _Reading:
             yield from self._note(key)
         for comment in found.comments:
             yield from self._comment(comment)
+
+    def _figures(self, pictures: list[tuple[str, str]]) -> Iterator[Figure]:
+        for named, caption in pictures:
+            relation = self.relations.get(named)
+            if relation is None or not relation.target:
+                continue  # it lies elsewhere, on a server
+            read = partial(self._picture, relation.target)
+            yield Figure(0, relation.target.rpartition("/")[2], caption, read)
+
+    def _picture(self, name: str) -> bytes:
+        return self.package.bytes_of(name) or b""
 
     def _note(self, key: tuple[str, str]) -> Iterator[Block]:
         note = self.notes.get(key)
@@ -231,7 +245,7 @@ class _Reading:
             self.warnings.append("an embedded document is left out: save the file again in Word")
             return
         page = parse_html(self.package.uri, text, "text/html")
-        yield from (Block(part) for part in page.text.split("\n\n"))
+        yield from (Block(part) for part in page.text.split("\n\n"))  # its pictures lie elsewhere
 
     def _table(self, table: Element) -> Iterator[Block]:
         rows = list(_rows(table))
@@ -250,7 +264,8 @@ class _Reading:
                 line += [text, *[""] * (_number(properties, "gridSpan", 1) - 1)]
             shown.append(tuple(line))
         heading = _heading_rows(rows)
-        yield Block(rows=tuple(shown), heading_rows=heading)
+        figures = (f for row in cells for blocks in row for block in blocks for f in block.figures)
+        yield Block(rows=tuple(shown), heading_rows=heading, figures=tuple(figures))
 
 
 def _is_contents(element: Element) -> bool:

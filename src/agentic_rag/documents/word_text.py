@@ -7,6 +7,7 @@ line. Dropped: deleted and hidden text, fields' codes, soft hyphens, readings ov
 
 from dataclasses import dataclass, field
 
+from agentic_rag.documents.office_package import relation_id
 from agentic_rag.documents.safe_xml import Element, attribute, child, is_on, local
 from agentic_rag.documents.word_styles import Styles, style_of
 
@@ -44,13 +45,15 @@ _UNKNOWN_SYMBOL = "▪"
 @dataclass(slots=True)
 class Paragraph:
     """A paragraph's text, and in their order what is shown apart from it: `boxes` are the
-    contents of text boxes, `graphics` charts and SmartArt, `notes` pairs of kind and id."""
+    contents of text boxes, `graphics` charts and SmartArt, `notes` pairs of kind and id,
+    `pictures` pairs of a relation's id and what the picture is said to show."""
 
     text: str = ""
     boxes: list[Element] = field(default_factory=list)
     graphics: list[Element] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read_paragraph(element: Element, styles: Styles) -> Paragraph:
@@ -81,6 +84,7 @@ class _Reading:
     found: Paragraph = field(default_factory=Paragraph)
     parts: list[str] = field(default_factory=list)
     codes: list[bool] = field(default_factory=list)  # of each open field: in its code still
+    shows: str = ""  # what the drawing at hand is said to show
 
     def children(self, element: Element) -> None:
         for inner in element:
@@ -146,11 +150,12 @@ class _Reading:
             if self.amount() != before:
                 return
 
-    def amount(self) -> tuple[int, int, int]:
-        return len(self.parts), len(self.found.boxes), len(self.found.graphics)
+    def amount(self) -> tuple[int, ...]:
+        found = self.found
+        return len(self.parts), len(found.boxes), len(found.graphics), len(found.pictures)
 
     def drawn(self, element: Element) -> None:
-        """The text boxes, charts and SmartArt in a drawing; pictures hold no text."""
+        """The text boxes, charts, SmartArt and pictures in a drawing."""
         for inner in element:
             name = local(inner)
             if name == "txbxContent":
@@ -163,6 +168,12 @@ class _Reading:
                     self.drawn(branch)
                     if self.amount() != before:
                         break
+            elif name in ("docPr", "shape"):
+                self.shows = attribute(inner, "descr") or attribute(inner, "alt")
+                self.drawn(inner)
+            elif name in ("blip", "imagedata"):
+                named = attribute(inner, "embed") or relation_id(inner)
+                self.found.pictures.append((named, self.shows))
             elif name == "textpath":
                 self.parts.append(attribute(inner, "string"))
             else:

@@ -29,7 +29,7 @@ def make(directory: Path, settings: Settings, embedder: Callable[[], Embedder]) 
         embedding_model=model.name,
         dimensions=model.dimensions,
         with_heading=settings.embedding.with_heading,
-        chunking=settings.chunking.model_dump(),
+        chunking=settings.chunking.sizes,
     )
     try:
         directory.mkdir(parents=True, exist_ok=True)

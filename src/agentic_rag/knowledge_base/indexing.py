@@ -13,19 +13,19 @@ import pyarrow as pa
 from agentic_rag.config import Settings
 from agentic_rag.documents import (
     Problem,
-    Reading,
     ReadingStopped,
     Source,
     UnsupportedDocument,
     find_sources,
     parse,
 )
-from agentic_rag.errors import AragError
+from agentic_rag.documents.reading import ImageCounts
 from agentic_rag.knowledge_base import content_hash
 from agentic_rag.knowledge_base.ahead import Ahead, Parsed
 from agentic_rag.knowledge_base.batches import Batches, Entry, Row
 from agentic_rag.knowledge_base.embedding import ENDS_THE_RUN, IndexingEnded, VectorSource
 from agentic_rag.knowledge_base.missing_vectors import embed_missing
+from agentic_rag.knowledge_base.reading import failure_reason, knowledge_path, reading_for
 from agentic_rag.knowledge_base.records import DocumentOutcome, IndexReport, Progress, Stage, Unit
 from agentic_rag.knowledge_base.rows import (
     chunk_rows,
@@ -76,7 +76,8 @@ class Indexing:
         self._batches = Batches(writer, settings.index)
         batch_size = settings.embedding.batch_size
         self._ahead = Ahead(self._vectors, batch_size, self._finish, self._put_aside)
-        self._reading = Reading(settings.ocr, self._page_read, self._stopped)
+        self._images = ImageCounts()
+        self._reading = reading_for(settings, self._page_read, self._stopped, self._images_met)
         self._pages_read = 0
         self._sentences_done = 0
         self._sentences_met = 0
@@ -133,6 +134,7 @@ class Indexing:
             sentences_embedded=self._vectors.embedded,
             sentences_reused=self._vectors.reused,
             seconds=time.monotonic() - began,
+            images=self._images,
         )
 
     # -- scanning -----------------------------------------------------------------------------
@@ -178,8 +180,10 @@ class Indexing:
             if known and content_hash.is_known(digest, known, self._reading):
                 self._keep(source, known, touched=True)
                 return
-            folders = _folders(source, known)
-            document = parse(source.uri, content.data, folders, content.media_type, self._reading)
+            folders = knowledge_path(source, known)
+            reading = replace(self._reading, beside=source.beside)
+            document = parse(source.uri, content.data, folders, content.media_type, reading)
+            document = source.finish(document)
             digest = content_hash.content_hash(digest, document.media_type, self._reading)
             drafts = self._cut(document)
             self._bytes_parsed += source.size
@@ -189,7 +193,7 @@ class Indexing:
         except UnsupportedDocument as error:
             self._tell("unsupported", source.uri, reason=str(error), explicit=source.explicit)
         except Exception as error:  # one document never stops the others
-            self._fail(source, known, _reason(error))
+            self._fail(source, known, failure_reason(error))
         else:
             self._sentences_met += len(sentences)
             number = int(known["number"]) if known else self._batches.new_number()
@@ -201,7 +205,7 @@ class Indexing:
         except ENDS_THE_RUN:
             raise
         except Exception as error:
-            self._fail(parsed.source, parsed.known, _reason(error), parsed.number)
+            self._fail(parsed.source, parsed.known, failure_reason(error), parsed.number)
 
     def _looks_unchanged(self, source: Source, known: Row) -> bool:
         if self._wishes.retry_failed and known["status"] == "failed":
@@ -354,7 +358,7 @@ class Indexing:
         self._outcomes.setdefault(kind, []).append(outcome)
 
     def _tell_of_chunking(self) -> None:
-        wanted, made = self._settings.chunking.model_dump(), self._writer.head.chunking
+        wanted, made = self._settings.chunking.sizes, self._writer.head.chunking
         other = [f"{n} {made[n]}, not {v}" for n, v in wanted.items() if made[n] != v]
         if other:
             reason = (
@@ -362,6 +366,9 @@ class Indexing:
                 "chunking settings make a new one with --kb"
             )
             self._tell("warnings", str(self._writer.directory), reason=reason)
+
+    def _images_met(self, counts: ImageCounts) -> None:
+        self._images += counts
 
     def _page_read(self, done: int, total: int) -> None:
         before = self._pages_read
@@ -385,16 +392,3 @@ class Indexing:
 
     def _stopped(self) -> bool:
         return self._wishes.stop.is_set()
-
-
-def _folders(source: Source, known: Row | None) -> tuple[str, ...]:
-    """The knowledge path of a source; a file named by itself keeps the one it was met with."""
-    return tuple(known["folders"]) if source.explicit and known else source.folders
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, AragError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"it cannot be read ({error.strerror or error})"
-    return f"it cannot be parsed ({type(error).__name__}: {error})"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agentic_rag.documents.reading import ImageCounts
 from agentic_rag.errors import AragError
 from agentic_rag.text.document import Scalar
 
@@ -154,7 +155,8 @@ class DocumentOutcome:
 @dataclass(frozen=True, slots=True)
 class IndexReport:
     """What one run did, per document. `gone` are indexed files no longer on disk that were kept
-    because `sync` was off; `stopped` says that the run was asked to end early."""
+    because `sync` was off; `stopped` says that the run was asked to end early; `images` are the
+    figures of the documents that were parsed."""
 
     added: tuple[DocumentOutcome, ...] = ()
     updated: tuple[DocumentOutcome, ...] = ()
@@ -169,6 +171,7 @@ class IndexReport:
     sentences_embedded: int = 0
     sentences_reused: int = 0
     seconds: float = 0.0
+    images: ImageCounts = field(default_factory=ImageCounts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Marks are offsets into the text, so that chunking stays a pure function of the t
 place of every sentence (heading path, page) is looked up afterwards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Scalar = str | int | float | bool
@@ -50,6 +50,18 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture that a document shows, before it is read. `start` is where the line after it
+    begins; `name` is where it lies, relative to the document, or a data URI; `caption` what the
+    document itself says it shows. `read` gives its bytes where the document holds them."""
+
+    start: int
+    name: str
+    caption: str = ""
+    read: Callable[[], bytes] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class GivenChunk:
     """One item of a corpus that comes already cut; `text` is without its title line."""
 
@@ -65,7 +77,8 @@ class Document:
 
     `knowledge_path` holds the folders between the indexed root and the file. A document with
     `given_chunks` is never cut again and has an empty `text`. `warnings` are sentences for a
-    person ("no text on pages 2-4: ...") about text that could not be taken.
+    person ("no text on pages 2-4: ...") about text that could not be taken. `figures`, in order,
+    are there only while a document is parsed: what they say becomes part of the text.
     """
 
     uri: str
@@ -80,3 +93,4 @@ class Document:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     knowledge_path: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
