@@ -396,7 +396,7 @@ def test_a_fault_of_our_own_is_told_as_one_after_what_was_found(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("agentic_rag.strategies.naive.list_passages", broken)
+    monkeypatch.setattr("agentic_rag.strategies.answering.list_passages", broken)
     ran = ask_indexed("ask", QUESTION, "--model", "none")
 
     assert ran.code == 70

@@ -58,7 +58,7 @@ def test_nothing_is_embedded_or_asked_without_calls(ask_indexed: Arag) -> None:
 @pytest.mark.parametrize(
     ("turn", "said", "cure"),
     [
-        ({"status": 401, "error": {"message": "bad key"}}, "refused the key (HTTP 401)", "Check"),
+        ({"status": 401, "error": {"message": "bad key"}}, "no key was sent", "`api_key_env`"),
         ({"status": 404, "error": {"message": "no model"}}, "(HTTP 404)", "Check `model`"),
         (
             {"status": 400, "error": {"message": "model does not support tools"}},

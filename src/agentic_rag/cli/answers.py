@@ -46,7 +46,7 @@ class Screen:
         """Show an event, if it is one to be seen."""
         match event.type:
             case "notice" if event.code == "model_retried":
-                self._note("Asking the model again.")  # why is said if that fails too
+                self._note(f"Asking the model again. {event.message}")
             case "notice":
                 if event.level != "info" or not self._quiet:
                     self._say(f"{event.level.replace('info', 'note')}: {event.message}")
@@ -168,7 +168,7 @@ def print_found(so_far: "SoFar", *, text_is_shown: bool) -> None:
 def summary(answer: "Answer") -> str:
     """One line: who answered, the tokens, the cost, the time."""
     usage = answer.usage
-    if not usage.input_tokens and not usage.output_tokens:  # no model was asked, or none answered
+    if not usage.model_requests:
         return f"{answer.strategy}, {answer.model}: {answer.seconds:.1f} s"
     about = "about " if usage.estimated else ""
     parts = [
@@ -191,7 +191,12 @@ def _cost(usage: "Usage") -> str:
 
 def limit_note(answer: "Answer") -> str:
     """A sentence on how an answer came to its end, where that was not the usual way."""
-    if any(notice.code == "context_full" for notice in answer.notices):
+    if any(notice.code in ("context_full", "never_asked") for notice in answer.notices):
         return ""  # which says so itself
     limit = _LIMITS.get(answer.status)
-    return f"note: the search was cut short at {limit}; the answer may lack facts." if limit else ""
+    if not limit:
+        return ""
+    then = (
+        "the passages stand in for an answer" if answer.unanswered else "the answer may lack facts"
+    )
+    return f"note: the search was cut short at {limit}; {then}."

@@ -140,7 +140,7 @@ def ask(
     if explain and not as_json:
         for line in report_lines(outcome.answer):
             streams.out(line)
-    if outcome.answer.status == "model_failed" or unsaved:
+    if outcome.answer.unanswered or unsaved:
         raise typer.Exit(exit_codes.SOME_FAILED)
 
 

@@ -223,7 +223,9 @@ class _Conversation:
         from agentic_rag.strategies.run import stream
 
         history = tuple(
-            Turn(turn.question, turn.answer.text, turn.evidence) for turn in self.session.turns
+            Turn(turn.question, turn.answer.text, turn.evidence)
+            for turn in self.session.turns
+            if not turn.answer.unanswered  # of which a follow-up cannot be meant
         )
         screen = self._showing.screen(introduce=not self._asked)
         self._asked = True
@@ -238,7 +240,7 @@ class _Conversation:
             return True
         if outcome.answer is None:
             return self._goes_on_after(outcome)
-        self._failed |= outcome.answer.status == "model_failed"
+        self._failed |= outcome.answer.unanswered
         self.session = self.session.with_turn(question, outcome.answer)
         self._save()  # before it is shown: whoever reads may have gone
         self._showing.answer(outcome.answer)

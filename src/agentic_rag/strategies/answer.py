@@ -67,3 +67,12 @@ class Answer(Record):
     model: str
     seconds: float = 0.0
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether there is no answer of the model that was to give one: passages stand in for it,
+        or the question ended before."""
+        forced = self.status.startswith("forced_")
+        return self.status in ("model_failed", "stopped", "failed") or (
+            forced and not self.raw_text
+        )

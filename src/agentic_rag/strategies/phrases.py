@@ -9,6 +9,7 @@ Phrase = Literal[
     "model_failed",
     "cut_off_thinking",
     "empty_reply",
+    "nothing_found",
     "not_related",
     "nearest",
     "empty_knowledge_base",
@@ -26,6 +27,7 @@ _ENGLISH: dict[Phrase, str] = {
     "The passages nearest to the question:",
     "empty_reply": "The model gave no answer: its reply was empty. "
     "The passages nearest to the question:",
+    "nothing_found": "No passage was found.",
     "not_related": "The documents do not hold an answer to this.",
     "nearest": "The nearest passages, though not clearly related:",
     "empty_knowledge_base": "The documents do not hold an answer: nothing is indexed yet. "
@@ -45,6 +47,7 @@ _CHINESE: dict[Phrase, str] = {
     "model_failed": "模型未能作答。与问题最接近的段落：",
     "cut_off_thinking": "模型没有给出答案：它在思考途中被截断。与问题最接近的段落：",
     "empty_reply": "模型没有给出答案：回复为空。与问题最接近的段落：",
+    "nothing_found": "没有找到任何段落。",
     "not_related": "文档中没有这个问题的答案。",
     "nearest": "最接近的段落如下，但未必相关：",
     "empty_knowledge_base": "文档中没有答案：尚未索引任何内容。请先运行 `arag index PATH`。",

@@ -58,6 +58,7 @@ async def test_a_model_that_never_stops_calling_ends_in_the_best_passages(
     answer = played.answer
 
     assert answer.status == "forced_by_steps"
+    assert answer.unanswered
     assert "The search was cut short" in answer.text
     assert "It was opened in 1932 by Ada Brown." in answer.text
     assert answer.citations[0].chunk_id == bridge
@@ -109,7 +110,36 @@ async def test_a_budget_too_small_for_any_step_still_gives_the_best_passages(
 
     assert model.count == 0
     assert answer.status == "forced_by_budget"
+    assert answer.unanswered
     assert answer.citations[0].chunk_id == bridge
+    assert answer.text.startswith("The passages nearest to the question:")
+    assert [notice.code for notice in answer.notices] == ["never_asked"]
+    steps = [event for event in answer.trace if event.type == "step_finished"]
+    assert [(step.name, step.hits[0].chunk_id) for step in steps] == [("search", bridge)]
+
+
+async def test_the_budget_named_as_the_least_is_enough_to_ask_once(kb: KnowledgeBase) -> None:
+    told = (await play(kb, Model("never asked"), QUESTION, token_budget=1000)).answer
+    least = int(told.notices[0].message.rstrip(".").rpartition(" ")[2].replace(",", ""))
+    below, at = Model(search("Oriole")), Model(search("Oriole"))
+    await play(kb, below, QUESTION, token_budget=least - 200)
+    await play(kb, at, QUESTION, token_budget=least)
+
+    assert "`agent.token_budget`" in told.notices[0].message
+    assert (below.count, at.count > 0) == (0, True)
+
+
+async def test_thoughts_that_never_end_are_told_in_one_way(
+    kb: KnowledgeBase, streaming: bool
+) -> None:
+    model = Model(search("Oriole"), "<think>It may be 19")
+    answer = (await play(kb, model, QUESTION, streaming=streaming)).answer
+
+    assert [notice.code for notice in answer.notices] == [
+        *("asked_again", "asked_again", "no_answer_cut_off"),
+    ]
+    assert "cut off while it was still thinking" in answer.text
+    assert "empty" not in answer.text
 
 
 async def test_a_history_past_the_model_s_own_context_ends_in_a_shorter_plain_request(

@@ -1,9 +1,11 @@
 """From the last text, or the lack of one, to the answer."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentic_rag.strategies.agent.found import Evidence
 from agentic_rag.strategies.answer import Answer, Citation, Status
 from agentic_rag.strategies.best_passages import list_passages
 from agentic_rag.strategies.events import AnswerDelta, Event, RunFinished
@@ -51,9 +53,9 @@ async def model_answer(
     ending: Ending,
     draft: "Draft",
     turn: "ModelTurn",
-    fallback: "Callable[[], Awaitable[Sequence[Hit]]]",
+    fallback: "Callable[[], AsyncGenerator[Event | Evidence, None]]",
 ) -> AsyncGenerator[Event, None]:
-    """The model's text as the answer; `fallback` gives passages for one that cites none."""
+    """The model's text as the answer; `fallback` finds passages for one that cites none."""
     if shown := draft.finish():
         yield AnswerDelta(text=shown, citations=draft.take_sources())
     for remark in on_the_end(cut_off=turn.cut_off, broken_off=turn.broken_off):
@@ -62,7 +64,14 @@ async def model_answer(
     text, citations = cited.text, cited.citations
     not_found = says_not_found(text)
     if not citations and not not_found:  # every answer carries sources
-        listed = list_passages(say("unmatched", ending.question.text), await fallback())
+        hits: Sequence[Hit] = ()
+        async with aclosing(fallback()) as found:
+            async for one in found:
+                if isinstance(one, Evidence):
+                    hits = one.hits
+                else:
+                    yield one
+        listed = list_passages(say("unmatched", ending.question.text), hits)
         yield AnswerDelta(text=f"\n\n{listed.text}", citations=listed.citations)
         text, citations = f"{text}\n\n{listed.text}", listed.citations
     for remark in on_marks(cited.removed):

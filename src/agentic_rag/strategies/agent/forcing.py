@@ -5,16 +5,19 @@ answered and one plain request without tools follows; if that fails too, the bes
 the answer.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.agent.draft import Draft
+from agentic_rag.strategies.agent.evidence import find_evidence
 from agentic_rag.strategies.agent.finishing import model_answer, passages_answer
-from agentic_rag.strategies.agent.limits import Limit
+from agentic_rag.strategies.agent.found import Evidence
+from agentic_rag.strategies.agent.limits import Limit, least_budget
 from agentic_rag.strategies.agent.prompts import filled, read
-from agentic_rag.strategies.agent.requests import ModelWithoutTools, Requests
+from agentic_rag.strategies.agent.requests import ModelTurn, ModelWithoutTools, Requests
 from agentic_rag.strategies.agent.state import State
 from agentic_rag.strategies.agent.turns import put_aside, run_calls, take_turn
 from agentic_rag.strategies.events import AnswerReset, Event, Notice
@@ -29,6 +32,11 @@ if TYPE_CHECKING:
 
 _FRAME = 30  # o200k tokens around a passage in its block
 _LEAST = 60  # o200k tokens; less of a passage says nothing
+_PHRASES: Mapping[str, Phrase] = {
+    "model_failed": "model_failed",
+    "empty_reply": "empty_reply",
+    "no_answer_cut_off": "cut_off_thinking",
+}
 
 
 async def force_answer(
@@ -66,9 +74,9 @@ async def model_failed(state: State, draft: Draft) -> AsyncGenerator[Event, None
     yield Notice(level="error", code="model_failed", message=message)
     if draft.shown:
         yield AnswerReset(reason=message)
-    hits = await state.evidence()
-    for event in passages_answer(state.ending(None), "model_failed", hits, "model_failed"):
-        yield event
+    async with aclosing(_stand_in(state, None, "model_failed")) as events:
+        async for event in events:
+            yield event
 
 
 async def _forbidden(
@@ -130,7 +138,7 @@ async def _ask(
 async def _ended(state: State, draft: Draft, limit: Limit | None) -> AsyncGenerator[Event, None]:
     turn = state.last
     if turn is not None and turn.text:
-        ended = model_answer(state.ending(limit), draft, turn, state.evidence)
+        ended = model_answer(state.ending(limit), draft, turn, partial(find_evidence, state))
         async with aclosing(ended) as events:
             async for event in events:
                 yield event
@@ -140,22 +148,68 @@ async def _ended(state: State, draft: Draft, limit: Limit | None) -> AsyncGenera
 
 
 def _no_answer(state: State, draft: Draft) -> Iterator[Event]:
-    if state.failure:
-        message, code = str(state.failure), "model_failed"
-    elif state.last and state.last.unclosed:
-        message, code = "The model was cut off while it was still thinking.", "no_answer_cut_off"
-    else:
-        message, code = "The model's reply was empty.", "empty_reply"
-    yield Notice(level="error", code=code, message=message)
+    code, message = without_answer(state.failure or state.last)
+    if message not in state.complaints:  # both ways of asking may end alike
+        state.complaints.add(message)
+        yield Notice(level="error", code=code, message=message)
     if draft.shown:
         yield AnswerReset(reason=message)
 
 
+def without_answer(end: "ModelCallFailed | ModelTurn | None") -> tuple[str, str]:
+    """How a request ended that gave no answer: for programs, and as a sentence."""
+    if isinstance(end, ModelCallFailed):
+        return "model_failed", str(end)
+    if end is None or not end.unclosed:
+        return "empty_reply", "The model's reply was empty."
+    return "no_answer_cut_off", "The model was cut off while it was still thinking."
+
+
+def too_small(state: State, limit: Limit) -> Notice:
+    """That a limit allows no request at all, and what would."""
+    limits, chat = state.limits, state.question.chat
+    least = least_budget(state.question.settings, chat, limits, state.history.tokens)
+    if limit == "cost":
+        message = (
+            f"The limit of cost, ${limits.max_cost:g}, is too small to ask even once; raise "
+            "`agent.max_cost`."
+        )
+    elif limits.by_context:
+        message = (
+            f"The model's context, {limits.budget:,} tokens, is too small to ask even once; "
+            f"at least {least:,} are needed. {chat.more_context}"
+        )
+    else:
+        message = (
+            f"The budget, {limits.budget:,} tokens, is too small to ask even once; set "
+            f"`agent.token_budget` to at least {least:,}."
+        )
+    return Notice(level="warning", code="never_asked", message=message.strip())
+
+
 async def _passages(state: State, limit: Limit | None) -> AsyncGenerator[Event, None]:
-    phrase: Phrase = "cut_short" if limit else "empty_reply"
-    hits = await state.evidence()
-    for event in passages_answer(state.ending(limit), phrase, hits, "model_failed"):
-        yield event
+    phrase: Phrase
+    if limit is not None:
+        phrase = "cut_short" if state.tools.tracker.shown else "no_model"
+    else:
+        phrase = _PHRASES[without_answer(state.failure or state.last)[0]]
+    async with aclosing(_stand_in(state, limit, phrase)) as events:
+        async for event in events:
+            yield event
+
+
+async def _stand_in(
+    state: State, limit: Limit | None, phrase: Phrase
+) -> AsyncGenerator[Event, None]:
+    """The best passages as the answer, found by a search that is told."""
+    async with aclosing(find_evidence(state)) as events:
+        async for event in events:
+            if not isinstance(event, Evidence):
+                yield event
+                continue
+            ended = passages_answer(state.ending(limit), phrase, event.hits, "model_failed")
+            for one in ended:
+                yield one
 
 
 def _is_refusal(failure: ModelCallFailed) -> bool:

@@ -63,6 +63,17 @@ def limits_of(settings: "Settings", chat: "ChatModel", final_message: int) -> Li
     return Limits(settings.agent.max_steps, budget, answer, settings.agent.max_cost, by_context)
 
 
+def least_budget(settings: "Settings", chat: "ChatModel", limits: Limits, tokens: int) -> int:
+    """The smallest budget that lets a history of `tokens` be sent, in whole hundreds."""
+    final_message = limits.answer - longest_reply(settings, chat, limits.budget)
+    needed = tokens + _LEAST_RESULT + final_message
+    least = min(
+        needed + longest_reply(settings, chat, _ANSWER_SHARE * settings.max_output_tokens),
+        -(-needed * _ANSWER_SHARE // (_ANSWER_SHARE - 1)),
+    )
+    return -(-least // 100) * 100
+
+
 def longest_reply(settings: "Settings", chat: "ChatModel", budget: int) -> int:
     """Tokens of the longest reply that is asked for."""
     most = min(settings.max_output_tokens, chat.max_output_tokens or settings.max_output_tokens)

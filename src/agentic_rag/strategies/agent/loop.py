@@ -7,11 +7,18 @@ answer. At a limit (limits.py) the answer is asked for (forcing.py).
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.agent.draft import Draft
+from agentic_rag.strategies.agent.evidence import find_evidence
 from agentic_rag.strategies.agent.finishing import model_answer, passages_answer
-from agentic_rag.strategies.agent.forcing import force_answer, model_failed
+from agentic_rag.strategies.agent.forcing import (
+    force_answer,
+    model_failed,
+    too_small,
+    without_answer,
+)
 from agentic_rag.strategies.agent.limits import Limit
 from agentic_rag.strategies.agent.opening import open_conversation, requests_to
 from agentic_rag.strategies.agent.requests import ModelWithoutTools
@@ -81,7 +88,9 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
         early = state.limits.reached(state.history.tokens, state.next_costs, state.usage.cost)
         if early is not None:
             limit = early
-            if early == "tokens" and state.limits.by_context:
+            if state.never_asked and not state.earlier:
+                yield too_small(state, early)
+            elif early == "tokens" and state.limits.by_context:
                 yield _context_is_full(state)
             break
         draft = Draft(state.passages() if state.tools.tracker.results or state.earlier else [])
@@ -111,8 +120,10 @@ async def _steps(state: State, model: "Model") -> AsyncGenerator[Event, None]:
                 break
             state.history.add_turn(turn.response)
             state.remind("cut_off_thinking" if turn.unclosed else "empty_reply")
+            message = f"{without_answer(turn)[1].rstrip('.')}; it is asked again."
+            yield Notice(level="info", code="asked_again", message=message)
         elif state.tools.tracker.results or state.cites_earlier(turn.text):
-            ended = model_answer(state.ending(None), draft, turn, state.evidence)
+            ended = model_answer(state.ending(None), draft, turn, partial(find_evidence, state))
             async with aclosing(ended) as events:
                 async for event in events:
                     yield event

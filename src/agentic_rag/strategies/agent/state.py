@@ -1,8 +1,6 @@
 """The state of one run of the agent: what was sent, shown, spent, and where it stands."""
 
-import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,7 +28,8 @@ if TYPE_CHECKING:
 class State:
     """`asked`: the question as the model gets it. `earlier`: chunks that earlier answers of the
     conversation rest on. `last` or `failure`: how the latest request ended. `next_costs`: about
-    what one more step and the answer after it cost. `gave_up`: the model called no tool."""
+    what one more step and the answer after it cost. `gave_up`: the model called no tool.
+    `complaints`: what a reader was told already of replies without an answer."""
 
     question: "Question"
     language: Language
@@ -46,6 +45,12 @@ class State:
     next_costs: float | None = None
     price_unknown: bool = False
     gave_up: bool = False
+    complaints: set[str] = field(default_factory=set)
+
+    @property
+    def never_asked(self) -> bool:
+        """Whether no step was taken."""
+        return self.last is None and self.failure is None
 
     def remind(self, name: str) -> None:
         """Say something to the model in the user's place."""
@@ -60,10 +65,6 @@ class State:
     def cites_earlier(self, text: str) -> bool:
         """Whether a text names a chunk that an earlier answer rests on."""
         return any(f"[{passage.chunk_id}" in text for passage in self.earlier)
-
-    async def evidence(self) -> Sequence[Hit]:
-        """The best of what was shown; where that is nothing, what one search finds."""
-        return await asyncio.to_thread(self.tools.best, self.asked)
 
     def ending(self, limit: Limit | None) -> Ending:
         """What an answer needs besides its text."""
