@@ -71,3 +71,52 @@ def test_one_thing_is_not_called_many(ask_indexed: Arag) -> None:
     shown = ask_indexed("show", "fees.txt").out
 
     assert "1 chunk, 2 sentences," in shown
+
+
+OUTPUTS = [
+    ("search", "pump"),
+    ("search", "pump", "--json"),
+    ("ask", "When was the second pump replaced?", "--model", "none"),
+    ("ask", "When was the second pump replaced?", "--model", "none", "--json"),
+    ("trace", "why.json"),
+    ("list",),
+    ("--help",),
+    ("search", "--help"),
+]
+
+
+def _into(target: str, folder: Path, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    (folder / "why.json").write_text(
+        '{"question": "Why?", "text": "So.", "status": "answered", "strategy": "naive", '
+        '"model": "none", "seconds": 1}'
+    )
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {target}', "sh", *ARAG, *words],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such shell")
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_a_closed_standard_output_is_said_and_no_success(own: Path, words: tuple[str, ...]) -> None:
+    ran = _into(">&-", own, words)
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: Standard output is closed, ")
+    assert ran.stderr.count("\n") == 1  # nothing was asked before it
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_a_full_standard_output_is_named(own: Path, words: tuple[str, ...]) -> None:
+    ran = _into(">/dev/full", own, words)
+
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1] == (
+        "error: Standard output cannot be written to (No space left on device); "
+        "send it to another place."
+    )
+    assert ran.stderr.count("error") == 1

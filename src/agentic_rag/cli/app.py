@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,36 +35,57 @@ from agentic_rag.errors import AragError
 class Arag(TyperGroup):
     """The group of commands; turns what a command raises into one line and an exit code."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _errors_told():  # --help and --version print here
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         if signal.getsignal(signal.SIGINT) is leave:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        with _errors_told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """Turns an error into one line on standard error and an exit code."""
+    try:
         try:
-            result = super().invoke(ctx)
+            yield
+        except typer.Exit:
             sys.stdout.flush()
-            return result
-        except (typer.Exit, typer.Abort, typer.TyperException):
             raise
-        except BrokenPipeError:  # `arag list | head -1`
-            streams.abandon_stdout()
-            raise typer.Exit(exit_codes.BROKEN_PIPE) from None
-        except KeyboardInterrupt:
-            streams.say("Stopped.")
-            raise typer.Exit(exit_codes.INTERRUPTED) from None
-        except Exception as error:
-            if os.environ.get("ARAG_DEBUG"):
-                traceback.print_exc()  # here, as typer hides that of an EOFError
-            if isinstance(error, AragError):
-                streams.say(f"error: {error}")
-                raise typer.Exit(exit_codes.ERROR) from None
-            if isinstance(error, OSError) and error.strerror:
-                place = f" ({error.filename})" if error.filename else ""
-                streams.say(f"error: The system says: {error.strerror}{place}.")
-                raise typer.Exit(exit_codes.ERROR) from None
-            streams.say(
-                f"error: arag met something it did not expect, {type(error).__name__}: {error}; "
-                "set ARAG_DEBUG=1 and run it again to see where, and please report it."
-            )
-            raise typer.Exit(exit_codes.UNEXPECTED) from None
+        sys.stdout.flush()
+    except (typer.Exit, typer.Abort, typer.TyperException):
+        raise
+    except BrokenPipeError:  # `arag list | head -1`
+        streams.abandon_stdout()
+        raise typer.Exit(exit_codes.BROKEN_PIPE) from None
+    except KeyboardInterrupt:
+        streams.say("Stopped.")
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
+    except Exception as error:
+        if os.environ.get("ARAG_DEBUG"):
+            traceback.print_exc()  # here, as typer hides that of an EOFError
+        raise typer.Exit(_told(error)) from None
+
+
+def _told(error: Exception) -> int:
+    """The exit code for an error, which is told in one line."""
+    if isinstance(error, streams.StdoutUnusable):
+        streams.abandon_stdout()
+    if isinstance(error, AragError):
+        streams.say(f"error: {error}")
+        return exit_codes.ERROR
+    if isinstance(error, OSError) and error.strerror:
+        place = f" ({error.filename})" if error.filename else ""
+        streams.say(f"error: The system says: {error.strerror}{place}.")
+        return exit_codes.ERROR
+    streams.say(
+        f"error: arag met something it did not expect, {type(error).__name__}: {error}; "
+        "set ARAG_DEBUG=1 and run it again to see where, and please report it."
+    )
+    return exit_codes.UNEXPECTED
 
 
 app = typer.Typer(

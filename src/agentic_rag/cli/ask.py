@@ -94,6 +94,7 @@ def ask(
         raise typer.BadParameter(
             "--show-prompt asks nothing, so there are no steps for --trace to save; leave one out."
         )
+    streams.check_stdout()  # before a question is paid for
     # Bytes of the command line that are no text could not be sent or saved.
     question = question.encode("utf-8", "replace").decode("utf-8")
     wanted = filter_for(path, where)

@@ -93,6 +93,7 @@ def chat(
     no_more_words(ctx)
     if (resume is not None) + list_them + (delete is not None) > 1:
         raise typer.BadParameter("Give only one of --resume, --list and --delete.")
+    streams.check_stdout()  # before a question is paid for
     wanted = filter_for(path, where)
     settings = settings_for(
         ctx, kb, model=model, strategy=strategy, agent=limits(max_steps, budget, cost, effort)

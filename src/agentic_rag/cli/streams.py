@@ -5,8 +5,12 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from agentic_rag.errors import AragError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,14 +23,65 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def speak_utf8() -> None:
     """Make both streams UTF-8 whatever the locale; a name that is no text shows as `\\udcff`.
 
-    A stream that is closed (`arag chat <&-`) becomes an empty one.
+    A stream that is closed (`arag chat <&-`) becomes an empty one; what is to be written to a
+    closed standard output is an error.
     """
     sys.stdin = sys.stdin or _nowhere("r")
-    sys.stdout = sys.stdout or _nowhere("w")
     sys.stderr = sys.stderr or _nowhere("w")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdout is None:
+        sys.stdout = cast(TextIO, _Closed())
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        by_line = sys.stdout.line_buffering
+        sys.stdout = _Stdout(
+            sys.stdout.detach(), "utf-8", "backslashreplace", line_buffering=by_line
+        )
+
+
+class StdoutUnusable(AragError):
+    """Standard output is closed (`>&-`) or takes no more, so that a result would be lost."""
+
+
+class _Stdout(io.TextIOWrapper):
+    """Standard output, which names itself where it cannot be written to."""
+
+    def write(self, text: str) -> int:
+        with _naming_stdout():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _naming_stdout():
+            super().flush()
+
+
+class _Closed(io.TextIOBase):
+    """Stands where standard output is closed."""
+
+    def write(self, _: str) -> int:
+        check_stdout()
+        return 0
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutUnusable(
+            f"Standard output cannot be written to ({error.strerror}); send it to another place."
+        ) from error
+
+
+def check_stdout() -> None:
+    """Raise StdoutUnusable where nothing can be printed: before what costs time or money."""
+    if isinstance(sys.stdout, _Closed):
+        raise StdoutUnusable(
+            "Standard output is closed, so that there is no place for what is found; open it, or "
+            "send it to a file."
+        )
 
 
 def _nowhere(mode: str) -> TextIO:
@@ -93,6 +148,8 @@ def error_console() -> "Console":
 
 
 def abandon_stdout() -> None:
-    """After a broken pipe: let the interpreter's last flush go nowhere instead of failing."""
+    """Where it cannot be written to: let the interpreter's last flush go nowhere instead of
+    failing."""
     devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
+    with suppress(OSError, ValueError):  # it was closed from the beginning
+        os.dup2(devnull, sys.stdout.fileno())
