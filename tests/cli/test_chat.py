@@ -171,7 +171,7 @@ def test_a_deleted_conversation_cannot_be_resumed(own: Path) -> None:
 def test_nothing_typed_leaves_no_conversation(own: Path) -> None:
     for typed in ("", "\n \n"):
         ran = run_arag(own, "chat", "--model", "none", typed=typed)
-        assert ran.code == 0
+        assert ran.code == 1
         assert ran.err == "Nothing was asked: standard input holds no question.\n"
     assert run_arag(own, "chat", "--list", "--json").json["sessions"] == []
 

@@ -195,8 +195,9 @@ class _Conversation:
                 elif text and not self._turn(text):
                     return exit_codes.INTERRUPTED
         self._asker.close()
-        if not typed and not self._by_hand and not self._showing.quiet:
+        if not typed and not self._by_hand:
             streams.say("Nothing was asked: standard input holds no question.")
+            return exit_codes.ERROR
         return exit_codes.SOME_FAILED if self._failed else exit_codes.OK
 
     def _obey(self, command: str) -> None:
