@@ -152,3 +152,27 @@ async def test_settings_given_win_over_those_of_the_knowledge_base(kb: Knowledge
     answer = await ask(kb, QUESTION, settings=Settings(model="none", answer={"passages": 1}))  # type: ignore[arg-type]
 
     assert len(answer.citations) == 1
+
+
+async def test_ask_sync_in_a_running_loop_says_what_to_write(kb: KnowledgeBase) -> None:
+    with pytest.raises(AragError, match=r"write `await ask\(\.\.\.\)`"):
+        ask_sync(kb, QUESTION, model="none")
+
+
+async def test_a_question_or_history_of_another_kind_is_one_sentence(kb: KnowledgeBase) -> None:
+    with pytest.raises(BadQuestion, match="no text but NoneType"):
+        await ask(kb, None, model="none")  # type: ignore[arg-type]
+    with pytest.raises(BadQuestion, match="`history` holds a tuple; give a Turn"):
+        await ask(kb, QUESTION, model="none", history=[("q", "a")])  # type: ignore[list-item]
+
+
+async def test_limits_of_the_agent_are_told_where_another_strategy_answers(
+    kb: KnowledgeBase,
+) -> None:
+    limits = {"max_steps": 3, "max_cost": 0.1}
+    settings = Settings(model="none", agent=limits)  # type: ignore[arg-type]
+    answer = await ask(kb, QUESTION, settings=settings)
+
+    assert answer.notices[0].message == (
+        "Only the strategy `agent` keeps `agent.max_steps`, `agent.max_cost`; `naive` does not."
+    )

@@ -56,6 +56,10 @@ class BadQuestion(AragError):
     """The question is empty, or the strategy is not one of those there are."""
 
 
+class LoopIsRunning(AragError):
+    """`ask_sync` was called inside an event loop."""
+
+
 class NothingToSend(AragError):
     """A question is answered without a model, so there is no prompt to show."""
 
@@ -90,8 +94,7 @@ async def stream(
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings
-    if not question.strip():
-        raise BadQuestion("The question is empty; ask something.")
+    _check_question(question, history)
     check_strategy(strategy or settings.strategy)
     chat = await asyncio.to_thread(_chat_model, settings, model)
     name, why = _chosen(strategy or settings.strategy, chat)
@@ -112,8 +115,8 @@ async def stream(
     yield stamped(RunStarted(question=question, strategy=name, model=chat.name, why=why))
     if chat.hint:
         yield stamped(Notice(level="info", code="model_hint", message=chat.hint))
-    if name != "agent" and settings.agent.effort and chat.connect is not None:
-        message = f"`agent.effort` is for the strategy `agent`; `{name}` does not send it."
+    if name != "agent" and (unused := _for_the_agent(settings)):
+        message = f"Only the strategy `agent` keeps {unused}; `{name}` does not."
         yield stamped(Notice(level="info", code="effort_not_sent", message=message))
     try:
         snapshot = await asyncio.to_thread(kb.snapshot)
@@ -160,8 +163,15 @@ async def ask(kb: "KnowledgeBase", question: str, **how: Unpack[How]) -> "Answer
 
 
 def ask_sync(kb: "KnowledgeBase", question: str, **how: Unpack[How]) -> "Answer":
-    """As `ask`, for programs without an event loop. In one, await `ask` instead."""
-    return asyncio.run(ask(kb, question, **how))
+    """As `ask`, for programs without an event loop. Raises `LoopIsRunning` where there is one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(ask(kb, question, **how))
+    raise LoopIsRunning(
+        "`ask_sync` cannot wait where an event loop is running, as in a notebook; "
+        "write `await ask(...)` there."
+    )
 
 
 def shown_prompt(
@@ -178,8 +188,7 @@ def shown_prompt(
     what `stream` raises, `NothingToSend` where no model would be asked, and `ModelWithoutTools`.
     """
     settings = kb.settings if settings is None else settings
-    if not question.strip():
-        raise BadQuestion("The question is empty; ask something.")
+    _check_question(question, ())
     check_strategy(strategy or settings.strategy)
     chat = _chat_model(settings, None)
     name, _ = _chosen(strategy or settings.strategy, chat)
@@ -197,6 +206,21 @@ def shown_prompt(
             "`--strategy agent` shows the prompt of the agent."
         )
     return prompt
+
+
+def _check_question(question: object, history: Sequence[object]) -> None:
+    """Raise `BadQuestion` where these are not what `stream` takes."""
+    if not isinstance(question, str):
+        kind = type(question).__name__
+        raise BadQuestion(f"The question is no text but {kind}; ask something in words.")
+    if not question.strip():
+        raise BadQuestion("The question is empty; ask something.")
+    for turn in history:
+        if not isinstance(turn, Turn):
+            raise BadQuestion(
+                f"`history` holds a {type(turn).__name__}; give a Turn(question, answer_text) for "
+                "each earlier question."
+            )
 
 
 def check_strategy(strategy: str) -> None:
@@ -223,6 +247,14 @@ def _chat_model(settings: "Settings", model: "str | Model | None") -> ChatModel:
     if isinstance(model, str):
         return resolve_chat_model(settings.model_copy(update={"model": model}))
     return with_context(given_model(model), settings)
+
+
+def _for_the_agent(settings: "Settings") -> str:
+    """The settings that only the agent keeps, where they are not as they come."""
+    fields = type(settings.agent).model_fields
+    names = ("max_steps", "token_budget", "max_cost", "effort")
+    changed = [n for n in names if getattr(settings.agent, n) != fields[n].default]
+    return ", ".join(f"`agent.{name}`" for name in changed)
 
 
 def _completed(answer: "Answer", events: list[Event], started: float) -> "Answer":

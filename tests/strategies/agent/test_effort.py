@@ -110,4 +110,7 @@ async def test_a_strategy_that_has_no_use_for_it_says_so(kb: KnowledgeBase, brid
         answer = await asked(kb, script, strategy="naive")
 
     assert codes(answer) == ["effort_not_sent"]
-    assert "`naive` does not send it" in answer.notices[0].message
+    assert (
+        "Only the strategy `agent` keeps `agent.effort`; `naive` does not."
+        in answer.notices[0].message
+    )
