@@ -319,3 +319,15 @@ def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None
     from agentic_rag.models.ollama import base_address
 
     assert base_address({"OLLAMA_HOST": host}) == address
+
+
+@pytest.mark.parametrize("name", ["ollama:qwen3", "gemini:flash", "deepseek:chat"])
+def test_a_provider_beside_a_base_url_is_refused(name: str) -> None:
+    settings = Settings(base_url="http://127.0.0.1:9/v1", model=name)
+    with pytest.raises(ModelUnavailable, match=f"two places; unset one .* openai:{name}"):
+        resolve_chat_model(settings, {})
+
+
+def test_the_tag_of_a_model_beside_a_base_url_goes_on() -> None:
+    settings = Settings(base_url="http://127.0.0.1:9/v1", model="qwen2:7b")
+    assert resolve_chat_model(settings, {}).name == "openai:qwen2:7b"

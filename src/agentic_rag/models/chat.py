@@ -88,6 +88,8 @@ _KEY_OF = {hosted.prefix: hosted for hosted in _HOSTED} | {
 }
 
 _PROVIDERS = (*_KEY_OF, "local", "ollama")
+# Providers that are not asked at `base_url`.
+_ELSEWHERE = frozenset(["ollama", "gemini", "deepseek"])
 
 _EXAMPLE = {f"{prefix}:": hosted.model for prefix, hosted in _KEY_OF.items()}
 
@@ -227,6 +229,11 @@ def _compatible(name: str, settings: "Settings", env: Mapping[str, str]) -> Chat
     if not plain:
         raise ModelUnavailable(
             f"`base_url` is {shown} but `model` is empty; set `model` to a name that server knows."
+        )
+    if prefix in _ELSEWHERE and rest:
+        raise ModelUnavailable(
+            f"`model` is {name!r} and `base_url` is {shown}, which are two places; unset one of "
+            f"them, or write openai:{name} if the server there knows a model of that name."
         )
     key = _asked_key(settings, env) or _NO_KEY
     why = f'The setting `model` is "{name}", at {shown}.'
