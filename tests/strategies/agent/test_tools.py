@@ -270,7 +270,9 @@ def test_tokens_are_counted_by_tool(store: KnowledgeBase, tools: Make) -> None:
     found, text = search(on, "Ada Brown"), read(on, chunk(store, "long.md"))
 
     assert on.tracker.tokens == {"keyword_search": found.tokens, "read_chunk": text.tokens}
-    assert found.tokens == count_tokens(found.text)
+    block = found.text.partition("<documents>\n")[2].partition("\n</documents>")[0]
+    assert found.tokens == count_tokens(block) > 0
+    assert search(on, "nowhere at all").tokens == 0
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -146,7 +146,7 @@ class Retrieval:
                 damage = error if isinstance(error, DamagedKnowledgeBase) else None
                 return Result(text, error=self.failed, damage=damage)
             text = page.text(self.language)
-            tokens = count_tokens(text)
+            tokens = count_tokens("\n".join(page.blocks))  # documents, not what is said of them
             self.tracker.tokens[tool] += tokens
             return Result(text, hits, tokens)
 
