@@ -411,3 +411,12 @@ def test_a_model_without_tools_ends_in_an_error_that_names_what_works(ask_indexe
     assert ran.code == 1
     assert "error: " in ran.err
     assert "naive" in ran.err.splitlines()[-1]
+
+
+def test_passages_that_stand_in_for_an_answer_end_in_code_3(ask_indexed: Arag) -> None:
+    with playing(AgentModel()) as model:
+        words = ("--model", "any", "--strategy", "agent", "--budget", "1000")
+        ran = ask_indexed("ask", QUESTION, *words, ARAG_BASE_URL=model.address)
+
+    assert (ran.code, model.requests) == (3, [])
+    assert "too small to ask even once" in ran.err
