@@ -279,3 +279,17 @@ def test_a_list_comes_without_loading_a_model(own: Path) -> None:
     ran = start_arag(own, "chat", "--list", ARAG_MODEL="openai:needs-a-key")
 
     assert ran.code == 0, ran.err
+
+
+def test_a_turn_that_failed_is_no_history_of_the_next(own: Path) -> None:
+    words = ("--model", "any", "--strategy", "agent")
+    nowhere = "http://127.0.0.1:9/v1"
+    failed = run_arag(own, "chat", *words, typed="How long is it?\n", ARAG_BASE_URL=nowhere)
+    with playing(AgentModel()) as model:
+        address = {"ARAG_BASE_URL": model.address}
+        resumed = ("chat", "--resume", "last", *words)
+        ran = run_arag(own, *resumed, typed="When was the second pump replaced?\n", **address)
+
+    assert (failed.code, ran.code) == (3, 0), ran.err
+    assert model.requests[0]["tools"]  # and not the request that makes a follow-up self-contained
+    assert "How long is it?" not in str(model.requests[0]["messages"])
