@@ -84,17 +84,19 @@ def _bars() -> Iterator[Report]:
 
 def _lines() -> Report:
     began: dict[str, float] = {}
-    last = 0.0
+    told: dict[str, tuple[float, float]] = {}  # by stage: when, and how much was done
 
     def report(progress: "Progress") -> None:
-        nonlocal last
         now = time.monotonic()
         # What an embedding is waiting for is told at once, as nothing else moves meanwhile.
         waiting = progress.detail if progress.stage == "embed" else ""
-        if not waiting and progress.stage in began and now - last < SECONDS_BETWEEN_LINES:
+        # A stage that reports often must not silence another, nor is its end left out.
+        last, done = told.get(progress.stage, (-SECONDS_BETWEEN_LINES, -1))
+        at_the_end = progress.unit == "documents" and progress.done == progress.total != done
+        if not waiting and not at_the_end and now - last < SECONDS_BETWEEN_LINES:
             return
         start = began.setdefault(progress.stage, now)
-        last = now
+        told[progress.stage] = (now, progress.done)
         line = f"{STAGES[progress.stage]}: {_count(progress)}"
         if progress.done and now > start:
             rate = progress.done / (now - start)
