@@ -99,6 +99,30 @@ def test_a_wrong_environment_variable_is_named(
         assert internal not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "setting"),
+    [
+        ("ARAG_API_KEY_ENV", "api_key_env"),
+        ("ARAG_EMBEDDING__API_KEY_ENV", "embedding.api_key_env"),
+        ("ARAG_IMAGES__API_KEY_ENV", "images.api_key_env"),
+        ("ARAG_RERANK__API_KEY_ENV", "rerank.api_key_env"),
+        ("ARAG_WEB_SEARCH__API_KEY_ENV", "web_search.api_key_env"),
+    ],
+)
+@pytest.mark.parametrize("key", ["sk-123 x", "sk-proj-abc", "Bearer abc", "密钥"])
+def test_a_key_in_place_of_its_variables_name_is_not_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, setting: str, key: str
+) -> None:
+    monkeypatch.setenv(variable, key)
+    with pytest.raises(BadSettings) as error:
+        load_settings()
+    assert f"'{setting}' must be the *name* of the variable" in str(error.value)
+    assert variable in str(error.value)
+    assert key not in str(error.value)
+    monkeypatch.setenv(variable, "MY_KEY ")
+    load_settings()
+
+
 def test_lists_in_the_environment_are_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARAG_INDEX__EXCLUDE", '["g.md"]')
     assert load_settings().index.exclude == ("g.md",)

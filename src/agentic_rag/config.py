@@ -5,11 +5,13 @@ Nothing secret is a setting: `api_key_env` holds the *name* of an environment va
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -34,6 +36,17 @@ class BadOverride(BadSettings):
         )
         self.setting = setting
         self.wrong = wrong
+
+
+def _variable_name(value: str) -> str:
+    if value.strip() and not _NAME.fullmatch(value.strip()):
+        raise PydanticCustomError(_NO_NAME, "must be the *name* of the variable that holds the key")
+    return value.strip()
+
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_NO_NAME = "variable_name"  # what stands there is likely the key itself, which is not to be shown
+VariableName = Annotated[str, AfterValidator(_variable_name)]
 
 
 class _Section(BaseModel):
@@ -80,7 +93,7 @@ class Embedding(_Section):
 
     model: str = "local"
     base_url: str = ""
-    api_key_env: str = ""
+    api_key_env: VariableName = ""
     dimensions: int | None = Field(None, ge=1)
     query_prompt: str | None = None
     passage_prompt: str | None = None
@@ -124,7 +137,7 @@ class AgentSettings(_Section):
 
     max_steps: int = Field(15, ge=1)  # A-RAG
     token_budget: int = Field(128_000, ge=1000)  # o200k tokens of one request; A-RAG
-    max_cost: float | None = Field(None, gt=0)  # US dollars a question
+    max_cost: float | None = Field(None, gt=0, allow_inf_nan=False)  # US dollars a question
     effort: Effort | None = None
     calls_per_turn: int = Field(1, ge=1, le=20)  # A-RAG
     streaming: bool = True
@@ -164,7 +177,7 @@ class Images(_Section):
     min_side: int = Field(48, ge=1)  # pixels; what is smaller is an icon
     describe: str = ""  # a vision model, named as `model` is; "" = none
     base_url: str = ""
-    api_key_env: str = ""
+    api_key_env: VariableName = ""
     timeout: float = Field(60, gt=0)  # seconds for one description
 
 
@@ -173,7 +186,7 @@ class Rerank(_Section):
 
     model: str = ""
     base_url: str = ""
-    api_key_env: str = ""
+    api_key_env: VariableName = ""
     candidates: int = Field(50, ge=1, le=1000)
     batch_size: int = Field(16, ge=1)
     timeout: float = Field(30, gt=0)  # seconds
@@ -240,7 +253,7 @@ class WebSearch(_Section):
 
     provider: str = ""  # "serpapi", "tavily", "searxng", "none"; "" = whose key or URL is at hand
     url: str = ""
-    api_key_env: str = ""
+    api_key_env: VariableName = ""
     results: int = Field(5, ge=1, le=20)  # as the conditional workflow
     location: str = ""
     hl: str = ""
@@ -267,7 +280,7 @@ class Settings(BaseSettings):
     strategy: str = ""
     model: str = ""
     base_url: str = ""
-    api_key_env: str = ""
+    api_key_env: VariableName = ""
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int = Field(2048, ge=1)
     context_tokens: int | None = Field(None, ge=1000)  # of the chat model, about
@@ -376,7 +389,8 @@ def _first_problem(error: ValidationError, given: Mapping[str, object]) -> BadSe
     if problem["type"] == "value_error":  # of a section as a whole: what is wrong names both
         wrong = wrong.removeprefix("Value error, ")
         return BadSettings(f"Section '{name}': {wrong}; {correct}.")
-    wrong = f"{wrong} (got {problem['input']!r})"
+    if problem["type"] != _NO_NAME:
+        wrong = f"{wrong} (got {problem['input']!r})"
     if given_here:
         return BadOverride(name, wrong)
     return BadSettings(f"Setting '{name}' {wrong}; {correct}.")

@@ -165,6 +165,32 @@ def test_an_empty_query_is_a_usage_error(ask_indexed: Arag, query: str) -> None:
     assert "empty" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ask", "why?", "--budget", "-5"), "must be greater than or equal to 1000"),
+        (("ask", "why?", "--budget", "100"), "must be greater than or equal to 1000"),
+        (("ask", "why?", "--cost", "-1"), "must be greater than 0"),
+        (("ask", "why?", "--cost", "0"), "must be greater than 0"),
+        (("ask", "why?", "--cost", "inf"), "must be a finite number"),
+        (("chat", "--cost", "nan"), "must be a finite number"),
+        (
+            ("search", "why?", "--mode", "keywrod"),
+            "Invalid value for '--mode': 'keywrod' is not one of keyword, semantic, bm25, hybrid.",
+        ),
+    ],
+)
+def test_a_value_out_of_bounds_is_told_with_its_one_bound(
+    ask_indexed: Arag, words: tuple[str, ...], said: str
+) -> None:
+    ran = ask_indexed(*words)
+
+    assert ran.code == 2
+    told = " ".join(ran.err.replace("│", " ").split())
+    assert said in told
+    assert "Value error" not in told
+
+
 def test_a_pair_without_an_equals_sign_is_a_usage_error(ask_indexed: Arag) -> None:
     ran = ask_indexed("search", "pump", "--where", "lang")
 

@@ -90,7 +90,6 @@ Budget = Annotated[
     int | None,
     typer.Option(
         "--budget",
-        min=1,
         metavar="TOKENS",
         show_default=False,
         help="How long the agent's history may grow. When not given: agent.token_budget.",
@@ -100,7 +99,6 @@ Cost = Annotated[
     float | None,
     typer.Option(
         "--cost",
-        min=0,
         metavar="DOLLARS",
         show_default=False,
         help="What the agent may spend on a question, where prices are known. "

@@ -1,7 +1,7 @@
 """`arag search` and `arag read`: find chunks, and read them whole."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 Mode = Literal["keyword", "semantic", "bm25", "hybrid"]
 
 
+def _mode(text: str) -> str:
+    if text not in get_args(Mode):
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(get_args(Mode))}.")
+    return text
+
+
 def search(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
@@ -29,6 +35,7 @@ def search(
         typer.Option(
             "--mode",
             metavar="MODE",
+            parser=_mode,
             help="keyword: exact text; semantic: meaning; bm25: words; "
             "hybrid: meaning and words together.",
         ),
