@@ -184,7 +184,7 @@ def test_by_default_figures_are_only_counted(write: Write, counted: _Counted) ->
     path = write("a.md", "See Figure 1.\n\n![Figure 1: L](a.png)\n")
     found = _parsed(path, Reading(on_images=counted.add))
     assert "\n[Figure" not in found.text
-    assert counted.counts == ImageCounts(seen=1)
+    assert counted.counts == ImageCounts(seen=1, cure="images.read = true reads them")
     assert found.warnings == ()
 
 
@@ -194,7 +194,7 @@ def test_without_the_extra_figures_are_only_counted(
     monkeypatch.setattr(ocr, "is_installed", lambda: False)
     path = write("a.md", "See Figure 1.\n\n![Figure 1: L](a.png)\n")
     assert "\n[Figure" not in _parsed(path, _reading(counted)).text
-    assert counted.counts == ImageCounts(seen=1)
+    assert counted.counts == ImageCounts(seen=1, cure=f"for OCR: {ocr.INSTALL}")
 
 
 def test_nothing_is_fetched_and_nothing_outside_is_read(

@@ -288,12 +288,8 @@ def _summary(report: "IndexReport") -> str:
 
 def _images(images: "ImageCounts") -> str:
     """The line about figures inside documents."""
-    if not images.read and not images.dropped and not images.kept:
-        from agentic_rag.documents import ocr
-
-        extra = "" if ocr.is_installed() else f" and install the ocr extra ({ocr.INSTALL})"
-        seen = streams.counted(images.seen, "image")
-        return f"Images: {seen} in the documents not read; set images.read = true{extra}."
+    if images.cure:
+        return f"Images: {images.seen:,} seen, not read; {images.cure}."
     dropped = ", ".join(f"{count:,} {why}" for why, count in images.dropped.items())
     line = f"Images: {images.seen:,} seen, {images.read:,} read, {images.kept:,} kept"
     return f"{line} (left out: {dropped})." if dropped else f"{line}."

@@ -49,7 +49,8 @@ def with_figures(document: Document) -> Document:
     how = reading.in_force()
     figures = [figure for figure in document.figures if not _is_elsewhere(document, figure)]
     if not how.reads_figures:
-        how.on_images(ImageCounts(seen=len(figures)))
+        if figures:
+            how.on_images(ImageCounts(seen=len(figures), cure=how.figures_cure))
         return replace(document, figures=())
     work = _Work(document, how, read_rules(how.images.rules))
     woven = work.weave(figures)

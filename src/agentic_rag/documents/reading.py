@@ -28,13 +28,14 @@ Describe = Callable[[Pixels, str, str], str]
 @dataclass(frozen=True, slots=True)
 class ImageCounts:
     """Figures inside documents: how many there are, were read by OCR, and are in the text now;
-    `dropped` says how many were left out for which reason. What would have to be fetched from
-    elsewhere is not counted."""
+    `dropped` says how many were left out for which reason, `cure` what to do where none is read.
+    What would have to be fetched from elsewhere is not counted."""
 
     seen: int = 0
     read: int = 0
     kept: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    cure: str = ""
 
     def __add__(self, other: "ImageCounts") -> "ImageCounts":
         reasons = dict.fromkeys((*self.dropped, *other.dropped))
@@ -43,6 +44,7 @@ class ImageCounts:
             self.read + other.read,
             self.kept + other.kept,
             {why: self.dropped.get(why, 0) + other.dropped.get(why, 0) for why in reasons},
+            self.cure or other.cure,
         )
 
 
@@ -76,6 +78,14 @@ class Reading:
         if not ocr.is_installed():
             return f"for OCR: {ocr.INSTALL}"
         return "OCR is off, ocr.enabled = true has it on"
+
+    @property
+    def figures_cure(self) -> str:
+        """Where figures are not read, what to do to have them read."""
+        if self.images.read:
+            return self.cure
+        extra = "" if ocr.is_installed() else f", with the ocr extra ({ocr.INSTALL})"
+        return f"images.read = true reads them{extra}"
 
     def page(self, done: int, total: int) -> None:
         """To be called before each page, and with `done` = `total` at the end. Raises
