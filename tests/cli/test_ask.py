@@ -246,7 +246,8 @@ def test_the_limits_of_the_command_line_reach_the_agent(ask_indexed: Arag) -> No
         (("--budget", "5"), "greater than or equal to 1000"),
         (("--budget", "0"), "1"),
         (("--cost", "0"), "greater than 0"),
-        (("--cost", "nan"), "greater than"),
+        (("--cost", "nan"), "finite number"),
+        (("--cost", "inf"), "finite number"),
         (("--max-steps", "0"), "1"),
     ],
 )
