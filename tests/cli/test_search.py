@@ -35,6 +35,21 @@ def test_a_person_sees_id_title_section_path_and_snippet(ask_indexed: Arag) -> N
     assert "The second one was replaced in 2019." in ran.out
 
 
+def test_a_heading_that_was_found_is_not_said_twice(ask_indexed: Arag) -> None:
+    both = ask_indexed("search", "pump", "--mode", "keyword")
+    asked = ask_indexed("ask", "History of the pump station?", "--model", "none")
+    heading = ask_indexed("search", "history", "--mode", "keyword")
+    as_json = ask_indexed("search", "history", "--mode", "keyword", "--json").json["hits"][0]
+
+    assert both.out.count("Pump station") == 1
+    assert "   The Blue Bridge station has two pumps." in both.out
+    (step,) = (line for line in asked.err.splitlines() if "Blue Bridge" in line)
+    assert step.count("Pump station › History") == 1
+    (line,) = (line for line in heading.out.splitlines() if "History" in line)
+    assert "Pump station › History" in line
+    assert as_json["snippet"] == "Pump station › History"  # a program does not see the place above
+
+
 def test_a_chinese_question_finds_the_chinese_document(ask_indexed: Arag) -> None:
     ran = ask_indexed("search", "水泵什么时候更换的？", "--json")
 

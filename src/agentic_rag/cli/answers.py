@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from agentic_rag.cli import steps, streams
-from agentic_rag.cli.passages import place, print_passage
+from agentic_rag.cli.passages import below_place, place, print_passage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,9 @@ def _print_citation(screen: "Console", citation: "Citation") -> None:
         place(citation.title, citation.section, citation.page, source_id=citation.source_id),
         (citation.chunk_id or "web") + matched,
         citation.uri,
-        "" if citation.made_by == "passage" else citation.snippet,  # it is the answer
+        ""  # it is the answer
+        if citation.made_by == "passage"
+        else below_place(citation.snippet, citation.title, citation.section),
     )
 
 
@@ -158,7 +160,7 @@ def print_found(so_far: "SoFar", *, text_is_shown: bool) -> None:
             place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id, source_id=hit.source_id),
             "",
             hit.uri,
-            hit.snippet,
+            below_place(hit.snippet, hit.title, hit.section),
         )
     if len(hits) > _FOUND:
         screen.print(f"and {len(hits) - _FOUND} more")

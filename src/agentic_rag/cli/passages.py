@@ -47,6 +47,15 @@ def place(
     return streams.one_line(words)
 
 
+def below_place(snippet: str, title: str, section: str) -> str:
+    """`snippet` as it stands below or behind `place`: without the heading it begins with, where
+    that says the same; empty where it is no more than that heading."""
+    heading = " › ".join(part for part in (title, section) if part)
+    if snippet == heading:
+        return ""
+    return snippet.removeprefix(f"{heading} … ")
+
+
 def path_from_here(uri: str) -> str:
     """A document's path as a person would write it here: relative where it is below this folder;
     a URL as it is."""

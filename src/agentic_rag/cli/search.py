@@ -8,6 +8,7 @@ import typer
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.options import AsJson, Kb, PathGlobs, Where, filter_for, open_existing
 from agentic_rag.cli.passages import (
+    below_place,
     heading_and_body,
     hit_json,
     path_from_here,
@@ -112,7 +113,7 @@ def _render(result: "SearchResult", mode: Mode, *, whole_words: bool) -> None:
             place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id, source_id=hit.source_id),
             f"score {hit.score:,.0f}" if mode == "keyword" else f"score {hit.score:.3f}",
             hit.uri,
-            hit.snippet,
+            below_place(hit.snippet, hit.title, hit.section),
             result.terms,
             inside_words=mode == "keyword" and not whole_words,
         )

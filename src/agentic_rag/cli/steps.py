@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentic_rag.cli import streams
-from agentic_rag.cli.passages import place
+from agentic_rag.cli.passages import below_place, place
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -137,7 +137,8 @@ def _hits(hits: "Sequence[HitRecord]", full: bool) -> Iterator[str]:
     for hit in shown:
         # A result from the web has no id.
         where = place(hit.title, hit.section, hit.page, chunk_id=hit.chunk_id)
-        yield f"    {where}: {streams.one_line(hit.snippet)}".removesuffix(": ")
+        snippet = streams.one_line(below_place(hit.snippet, hit.title, hit.section))
+        yield f"    {where}: {snippet}".removesuffix(": ")
     if len(hits) > len(shown):
         yield f"    and {len(hits) - len(shown)} more"
 
