@@ -140,8 +140,8 @@ def multi_hop(data: Path, work: Path) -> None:
         kb = opened(work / corpus, folder / "chunks.json")
         questions = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
         by_ranking = {name: recalls(ask, questions) for name, ask in rankings(kb).items()}
-        for name, recalls in by_ranking.items():
-            shown = [f"{recalls[cut]:.3f}" for cut in _CUTS]
+        for name, at in by_ranking.items():
+            shown = [f"{at[cut]:.3f}" for cut in _CUTS]
             found.add_row(corpus, name, *shown, _verdict(corpus, name, by_ranking))
         related.add_row(corpus, *_unrelated(kb, [q["question"] for q in questions]))
     if found.row_count:

@@ -443,5 +443,6 @@ def _json_variables() -> Iterator[tuple[str, str]]:
             continue
         for inner, held in field.annotation.model_fields.items():
             if get_args(held.annotation)[1:] == (...,):
-                yield f"ARAG_{name}__{inner}".upper(), '["*.log", "drafts/"]'
+                default = held.default or ("*.log", "drafts/")
+                yield f"ARAG_{name}__{inner}".upper(), json.dumps(list(default))
         yield f"ARAG_{name}".upper(), '{"SETTING": VALUE}'

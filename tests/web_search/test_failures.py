@@ -202,3 +202,12 @@ async def test_the_key_of_serpapi_goes_through_a_proxy_too(
         assert await search == []
     assert proxy.asked[0].params["api_key"] == KEY
     assert KEY not in caplog.text
+
+
+async def test_the_password_in_a_url_is_never_shown_and_its_refusal_is_told_as_such() -> None:
+    with serving(lambda asked: Reply(b"no s3cret%40pw s3cret@pw", status=401)) as server:
+        url = server.url.replace("http://", "http://me:s3cret%40pw@")
+        with pytest.raises(WebSearchUnavailable) as raised:
+            await provider("searxng", url).search("q", language="en")
+    assert "s3cret" not in str(raised.value)
+    assert "refuses the user name and password in web_search.url" in str(raised.value)

@@ -127,7 +127,8 @@ class Support:
             _Shown(
                 passage,
                 tuple(_analyse(passage.text[a:b]) for a, b in sentence_spans(passage.text)),
-                _analyse(f"{passage.title}. {passage.section}"),
+                # The title of a page is its owner's to write: it vouches for nothing.
+                _analyse("" if passage.origin == "web" else f"{passage.title}. {passage.section}"),
             )
             for passage in self._passages
         ]

@@ -127,6 +127,11 @@ def _denied(service: "Service", said: str) -> WebSearchUnavailable:
             f"{service.title} refuses the key in {service.key_variable} ({said}); put the right "
             "key into that environment variable."
         )
+    if urlsplit(service.url).username:
+        return WebSearchUnavailable(
+            f"{service.title} refuses the user name and password in web_search.url ({said}); "
+            "correct them there."
+        )
     return WebSearchUnavailable(
         f"{service.title} wants a key ({said}); put it into an environment variable and name that "
         "one in web_search.api_key_env."

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agentic_rag.documents.cleaning import one_line
 from agentic_rag.models.connect import loopback_client
@@ -41,8 +41,11 @@ class Service:
     refused: str = "check web_search.url"
 
     def hiding_key(self, text: str) -> str:
-        """`text` without the key, should a server have said it back."""
-        return text.replace(self.key, "…") if self.key else text
+        """`text` without the key and the URL's password, should a server have said one back."""
+        password = urlsplit(self.url).password or ""
+        for secret in filter(None, (self.key, password, unquote(password))):
+            text = text.replace(secret, "…")
+        return text
 
 
 @dataclass(frozen=True, slots=True)

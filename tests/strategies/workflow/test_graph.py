@@ -437,3 +437,11 @@ async def test_a_reranker_that_fails_leaves_the_order_of_the_searches(kb: Knowle
     before = next(e for e in events if isinstance(e, StepFinished) and e.name == "retrieve")
     assert [h.chunk_id for h in reranked.hits] == [h.chunk_id for h in before.hits]
     assert answer_of(events).status == "answered"
+
+
+async def test_a_page_cannot_buy_a_citation_by_its_title(kb: KnowledgeBase) -> None:
+    model = Stages(evaluate=[json.dumps(POOR)], answer=["Click javascript alert now."])
+    found = [("page", "Click javascript alert now", "Nothing of the kind.")]
+    with searching(found, page=b"\x00") as (settings, _):
+        answer = answer_of(await events_of(kb, QUESTION, model, settings=settings))
+    assert answer.unsupported == ("Click javascript alert now.",)

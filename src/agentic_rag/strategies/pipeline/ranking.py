@@ -30,13 +30,16 @@ async def rank(run: Run) -> AsyncGenerator[Event, None]:
     ordered: dict[str, Ordered] = {}
     problem = ""
     for name, candidates in lists.items():
-        try:
-            ordered[name] = await _reranked(run, candidates)
-        except AragError as error:
-            problem = str(error)
-            message = f"{problem} The order of the searches stands."
-            yield Notice(level="warning", code="rerank", message=message)
-            ordered[name] = [(one, one.score) for one in candidates]
+        if not problem:
+            try:
+                ordered[name] = await _reranked(run, candidates)
+                continue
+            except AragError as error:
+                problem = str(error)
+                message = f"{problem} The order of the searches stands."
+                yield Notice(level="warning", code="rerank", message=message)
+        # One that has just failed is not asked for the other route.
+        ordered[name] = [(one, one.score) for one in candidates]
     if fusion == "rrf" and ordered:
         ordered = {"both": _fused(run, ordered)}
     run.rankings = await asyncio.to_thread(

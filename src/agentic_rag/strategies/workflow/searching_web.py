@@ -47,7 +47,9 @@ async def search_web(run: Run) -> AsyncGenerator[Event, None]:
     ]
     for page in new:
         if page.problem:
-            message = f"{page.problem} What the search said of it stands in."
+            # What to do about an address is for whoever typed it; here the search gave it.
+            reason = page.problem.partition(";")[0].rstrip(".")
+            message = f"{reason}: what the search said of it stands in."
             yield Notice(level="info", code="page_not_read", message=message)
     if not run.web:
         run.web_problem = "the web search found nothing"
