@@ -69,3 +69,10 @@ def test_in_markdown_the_paragraph_ends_at_an_empty_line_and_an_image_is_no_poin
     assert _shown(text, figure, media_type="text/markdown") == [("1", "the pump stops.")]
     assert _shown("![Figure 2](b.png)\n", Figure(18, "b.png", "Figure 2"),
                   media_type="text/markdown") == [("2", "-")]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["image001.png", "Picture 3", "图片 1", "a-b_c.JPEG"])
+def test_the_name_of_a_file_is_no_caption(name: str) -> None:
+    document = Document("a", "A", "text/html", "Shown below.\n")
+    (one,) = shown(document, [Figure(13, "a.png", name)])
+    assert one.caption == ""

@@ -1,5 +1,6 @@
 """A zedx: its pages in the order and under the names of its tree; what is wrong with it is told."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,24 @@ def test_patterns_and_paths_into_a_zedx_hold_as_in_an_archive(tmp_path: Path) ->
     assert [s.name for s in _sources(zedx, exclude=("drafts/",))] == ["a.html"]
     (one,) = _sources(zedx / "docs" / "a.html")
     assert (one.name, one.folders, one.explicit) == ("a.html", ("m.zedx", "Top"), True)
+
+
+def test_archives_in_archives_in_a_zedx_are_named_and_not_unpacked(tmp_path: Path) -> None:
+    inner = write_zedx(tmp_path / "i.zedx", {"x.html": page("<p>Deep.</p>")}, Node("X", "x.html"))
+    outer = write_zedx(
+        tmp_path / "o.zedx",
+        {"a.html": page("<p>A.</p>"), "i.zedx": inner.read_bytes()},
+        Node("A", "a.html"),
+        Node("Inner", "i.zedx"),
+    )
+    found = parse("given:o.zedx", outer.read_bytes())
+    assert "Deep." not in found.text
+    (warning,) = found.warnings
+    assert warning.startswith("'i.zedx' in it is not read: it lies too deep")
+    packed = tmp_path / "z.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("o.zedx", outer.read_bytes())
+    (source,) = _sources(packed)
+    assert "A." in _document(source).text
+    found = parse("given:z.zip", packed.read_bytes())
+    assert found.warnings == ("archives inside an archive are not read: o.zedx; unpack them",)

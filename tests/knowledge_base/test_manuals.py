@@ -4,7 +4,9 @@ hostile or damaged costs one sentence, and nothing else."""
 import importlib.util
 import io
 import json
+import os
 import zipfile
+from email.message import EmailMessage
 from pathlib import Path
 from types import ModuleType
 
@@ -232,3 +234,34 @@ def test_hostile_pictures_cost_one_sentence_each_and_the_page_is_indexed(tmp_pat
     assert (report.images.seen, report.images.read, report.images.kept) == (3, 1, 1)
     assert report.images.dropped == {"icons": 1}
     assert kb.keyword_search("47 bar").hits
+
+
+def test_a_page_that_moves_in_the_tree_is_filed_anew(tmp_path: Path) -> None:
+    text = {"a.html": page("<p>The good page.</p>"), "b.html": page("<p>Another.</p>")}
+    zedx = tmp_path / "m.zedx"
+    kb = _kb(tmp_path)
+    for part in ("Old part", "New part"):
+        write_zedx(zedx, text, Node(part, inner=[Node("A", "a.html")]), Node("B", "b.html"))
+        stamp = 1_600_000_000 + len(part) + (part == "New part")
+        os.utime(zedx, (stamp, stamp))
+        report = kb.add(zedx)
+    assert [Path(one.uri).name for one in report.updated] == ["a.html"]
+    assert len(report.unchanged) == 1
+    (hit,) = kb.keyword_search("good page").hits
+    assert hit.section == "m.zedx › New part"
+
+
+def test_a_figure_of_an_attachment_is_not_looked_for_beside_the_mail(tmp_path: Path) -> None:
+    need_ocr()
+    (tmp_path / "a.png").write_bytes(encoded(image([LIMIT]), "PNG"))
+    message = EmailMessage()
+    message["From"] = "a@example.com"
+    message["Message-ID"] = "<1@example.com>"
+    message.set_content("See the page.")
+    body = '<p>See Figure 1.</p><img src="a.png" alt="Figure 1 Limits">'
+    message.add_attachment(page(body), maintype="text", subtype="html", filename="x.html")
+    (tmp_path / "m.eml").write_bytes(message.as_bytes())
+    kb = _kb(tmp_path, images={"read": True})
+    report = kb.add(tmp_path / "m.eml")
+    assert report.images.kept == 0
+    assert not kb.keyword_search("47 bar").hits

@@ -32,7 +32,7 @@ def read_zip(uri: str, data: bytes, depth: int) -> Document:
             continue
         if file.member.encrypted:
             locked.append(file.path)
-        elif file.path.lower().endswith(".zip"):
+        elif file.path.lower().endswith((".zip", ".zedx")):
             nested.append(file.path)
         else:
             taken.append(_attachment(archive, file.path, file.member))

@@ -2,16 +2,17 @@
 the file it is and stands under a heading of its own, its headings one level below."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from agentic_rag.documents import file_types
+from agentic_rag.documents import file_types, reading
 from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.composition import Composition
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.reading import ReadingStopped
+from agentic_rag.documents.source import Beside
 
 # A mail in a mail in a mail is still somebody's; deeper nesting is a loop or an attack.
 MOST_DEPTH = 4
@@ -27,12 +28,15 @@ class Attachment:
     read: Callable[[str, int], Document]
 
 
-def attachment(name: str, data: bytes, media_type: str = "") -> Attachment:
-    """A file of these bytes; its suffix counts for more than the media type a sender gave."""
+def attachment(
+    name: str, data: bytes, media_type: str = "", beside: Beside | None = None
+) -> Attachment:
+    """A file of these bytes; its suffix counts for more than the media type a sender gave.
+    `beside` gives the files that it shows: those beside the outer file are not meant."""
 
     def read(uri: str, depth: int) -> Document:
         known = PurePosixPath(name).suffix.lower() in file_types.BY_SUFFIX
-        return _parse(uri, data, "" if known else media_type, depth)
+        return _parse(uri, data, "" if known else media_type, depth, beside)
 
     return Attachment(name, read)
 
@@ -75,8 +79,8 @@ def add_attachments(
         composition.warn(f"{len(unsupported)} {what} not supported in it: {shown}")
 
 
-def _parse(uri: str, data: bytes, media_type: str, depth: int) -> Document:
-    from agentic_rag.documents import archive_document, mail, outlook
+def _parse(uri: str, data: bytes, media_type: str, depth: int, beside: Beside | None) -> Document:
+    from agentic_rag.documents import archive_document, mail, outlook, zedx
     from agentic_rag.documents.parse import family_of, parse
 
     # These hold files themselves, so they must know how deep they lie.
@@ -85,6 +89,9 @@ def _parse(uri: str, data: bytes, media_type: str, depth: int) -> Document:
         "mbox": mail.read_mbox,
         "msg": outlook.read_msg,
         "zip": archive_document.read_zip,
+        "zedx": zedx.read_zedx,
     }
     read = nesting.get(family_of(uri, data, media_type) or "")
-    return read(uri, data, depth) if read else parse(uri, data, (), media_type)
+    if read:
+        return read(uri, data, depth)
+    return parse(uri, data, (), media_type, replace(reading.in_force(), beside=beside))

@@ -36,6 +36,11 @@ _PREVIOUS = re.compile(
 )
 _MARKDOWN_IMAGE = re.compile(r"!\[[^\[\]\n]{0,1000}\](?:\([^()\n]{0,2000}\))?|<img\b[^<>]{0,2000}>")
 _LONGEST_CAPTION = 200
+# What programs put in place of a caption.
+_FILE_NAME = re.compile(
+    r"\S{0,200}\.(?:png|jpe?g|gif|bmp|tiff?|webp|svg)|image ?\d*|picture ?\d*|图片 ?\d*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def _captioned(figure: Figure, before: str, after: str) -> tuple[str, str]:
     for line in (figure.caption, after, before):
         if captioned := caption_of(line):
             return captioned[0], captioned[1] or figure.caption
-    return "", figure.caption
+    return "", "" if _FILE_NAME.fullmatch(figure.caption) else figure.caption
 
 
 def _without_images(document: Document) -> str:

@@ -284,10 +284,12 @@ class _Search:
             )
             if not manual or not pages:
                 return source
+            place = manual.places[file.path]
             return replace(
                 source,
-                folders=(*archive.folders, *manual.places[file.path].path),
+                folders=(*archive.folders, *place.path),
                 finish=partial(pages.finish, file.path),
+                place="\n".join((*place.path, place.name)),
             )
 
         return made

@@ -37,7 +37,8 @@ class Source:
     was named and the file; `size` is in bytes, 0 where only reading tells; `mtime_ns` is 0 where
     a source has no time of change, and then it is read to see whether it has changed; `explicit`
     says that the source itself was named. `path` is the file it is or lies in, if any. `beside`
-    gives the files that it shows; `finish` adds to its document what its place is known to say.
+    gives the files that it shows; `finish` adds to its document what its place is known to say,
+    and `place` changes with that.
     """
 
     uri: str
@@ -52,6 +53,7 @@ class Source:
     finish: Callable[[Document], Document] = field(
         default=lambda document: document, compare=False, repr=False
     )
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

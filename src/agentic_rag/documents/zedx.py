@@ -9,20 +9,28 @@ by their folders. Styles, scripts and pictures are no documents.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 from agentic_rag.documents import file_types
 from agentic_rag.documents.archives import ArchivedFile, archived_files
+from agentic_rag.documents.beside import archive_beside, by_path
 from agentic_rag.documents.composition import Composition
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.edits import Edit, edited
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.headings import file_name
 from agentic_rag.documents.nodetree import Nodetree, file_of, read_nodetree
-from agentic_rag.documents.zip_safety import Archive, Member, open_archive_file, read_member
+from agentic_rag.documents.zip_safety import (
+    Archive,
+    Member,
+    open_archive,
+    open_archive_file,
+    read_member,
+)
 
 SUFFIX = ".zedx"
+_MEDIA_TYPE = "application/x-zedx"
 _TREE = "nodetree.xml"
 _MOST_TREE_BYTES = 50_000_000
 MOST_PAGE_BYTES = 50_000_000
@@ -150,34 +158,44 @@ class Pages:
 def parse_zedx(uri: str, data: bytes, media_type: str) -> Document:
     """A zedx that is no file on disk as one document: each page under the names of its nodes.
     Raises UnreadableDocument."""
-    from agentic_rag.documents.attachments import attachment
-    from agentic_rag.documents.zip_safety import open_archive
+    return read_zedx(uri, data, 0)
+
+
+def read_zedx(uri: str, data: bytes, depth: int) -> Document:
+    """The same of a zedx that lies `depth` files deep in others. Archives in it are only named."""
+    from agentic_rag.documents.attachments import MOST_DEPTH, attachment
 
     archive = open_archive(uri, data)
     manual = manual_of(archive)
     pages = Pages(manual, lambda member: read_member(archive, member))
+    members = by_path({file.path: file.member for file in manual.everything})
     composition = Composition()
     for problem in manual.problems:
         composition.warn(problem)
     open_path: tuple[str, ...] = ()
     for file in manual.files:
-        place = manual.places[file.path]
         try:
-            page = attachment(file.path, read_member(archive, file.member)).read(
-                f"{uri}/{file.path}", 1
+            if depth >= MOST_DEPTH or file.path.lower().endswith((".zip", SUFFIX)):
+                raise UnreadableDocument("it lies too deep, an archive in an archive; unpack it")
+            beside = archive_beside(
+                members, file.path.split("/")[:-1], partial(read_member, archive)
             )
+            content = read_member(archive, file.member)
+            found = attachment(file.path, content, beside=beside)
+            page = found.read(f"{uri}/{file.path}", depth + 1)
         except (UnreadableDocument, UnsupportedDocument) as error:
             composition.warn(f"'{file.path}' in it is not read: {error}")
             continue
         page = pages.finish(file.path, page)
-        for level, name in enumerate(place.path, start=1):
-            if open_path[:level] != place.path[:level]:
+        path = manual.places[file.path].path
+        for level, name in enumerate(path, start=1):
+            if open_path[:level] != path[:level]:
                 composition.add_heading(level, name)
-        open_path = place.path
-        composition.add_document(page, below=len(place.path) + 1, heading=page.title)
+        open_path = path
+        composition.add_document(page, below=len(path) + 1, heading=page.title)
         for warning in page.warnings:
             composition.warn(f"'{file.path}' in it: {warning}")
-    return composition.finish(uri, file_name(uri), media_type, {"files": len(manual.files)})
+    return composition.finish(uri, file_name(uri), _MEDIA_TYPE, {"files": len(manual.files)})
 
 
 def _tree_file(files: Sequence[ArchivedFile]) -> ArchivedFile | None:

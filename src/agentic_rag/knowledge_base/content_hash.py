@@ -8,9 +8,13 @@ from typing import Any
 from agentic_rag.documents import Reading, is_current, parser_version
 
 
-def digest(data: bytes) -> str:
-    """The part of a content hash that depends on the bytes alone."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def digest(data: bytes, place: str = "") -> str:
+    """The part of a content hash that depends on the bytes, and on what else gives the document
+    its title and path (see `Source.place`)."""
+    made = hashlib.blake2b(data, digest_size=16)
+    if place:
+        made.update(f"\0{place}".encode())
+    return made.hexdigest()
 
 
 def content_hash(digest: str, media_type: str, reading: Reading) -> str:

@@ -176,7 +176,7 @@ class Indexing:
         try:
             content = source.read(self._settings.index.max_file_mb * 1_000_000)
             source = replace(source, size=len(content.data))
-            digest = content_hash.digest(content.data)
+            digest = content_hash.digest(content.data, source.place)
             if known and content_hash.is_known(digest, known, self._reading):
                 self._keep(source, known, touched=True)
                 return
