@@ -195,3 +195,13 @@ def test_damaged_places_in_a_long_file_are_reported() -> None:
     document = parse("a.txt", ("蓝桥泵站。" * 1_000).encode() + b"\xff")
     assert document.text == "蓝桥泵站。" * 1_000
     assert document.warnings == ("1 damaged place left out: invalid in utf-8",)
+
+
+@pytest.mark.parametrize(
+    "attribute", ["hidden", 'style="display: none"', 'style="color:red;VISIBILITY:hidden"']
+)
+def test_what_an_html_page_hides_is_left_out(attribute: str) -> None:
+    page = f"<p>Seen.</p><p {attribute}>Unseen <b>word</b>.</p><p style='color:red'>Red.</p>"
+    text = parse("a.html", page.encode()).text
+    assert "Unseen" not in text and "word" not in text
+    assert "Seen." in text and "Red." in text

@@ -477,6 +477,7 @@ def test_bytes_without_a_file_are_a_document_and_other_bytes_replace_it(kb: Know
     assert kb.add(given_source("note.md", b"# Fee\n\nThe fee is 12.\n")).updated
     assert kb.keyword_search(["fee is 12"]).hits
     assert not kb.keyword_search(["fee is 10"]).hits
+    assert kb.document("note.md").uri == "given:note.md"
 
 
 def test_a_newer_parser_reads_unchanged_files_again(

@@ -40,6 +40,7 @@ _LINES = _names(
     "body html center menu dir"
 )
 _CELLS = _names("td th")
+_HIDING = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 # A table that holds these in its cells only places blocks on the page: its cells are no row.
 _LAYOUT = frozenset(("table", "pre", *_HEADINGS))
 
@@ -84,7 +85,7 @@ def read_html(uri: str, text: str, media_type: str) -> Document:
             lines.add_text(str(node))
         elif event == "enter":
             tag: Tag = node  # type: ignore[assignment]
-            if tag.name in _DROPPED or tag.has_attr("hidden"):
+            if tag.name in _DROPPED or _is_hidden(tag):
                 dropped = tag
             elif tag.name == "img":
                 lines.figure(_attribute(tag, *_SOURCES), _attribute(tag, "alt", "title"))
@@ -122,6 +123,11 @@ def _meaning(tag: "Tag") -> str:
     if not long or one_line(tag.get_text()).casefold() != one_line(short).casefold():
         return ""
     return f"（{long}）" if is_cjk(long[0]) else f" ({long})"
+
+
+def _is_hidden(tag: "Tag") -> bool:
+    """Whether an element's own attributes keep it from being seen."""
+    return tag.has_attr("hidden") or bool(_HIDING.search(str(tag.get("style") or "")))
 
 
 def _tree(uri: str, text: str) -> "BeautifulSoup":

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentic_rag.documents.source import given_source
 from agentic_rag.knowledge_base.records import DocumentInfo, UnknownDocument
 
 
@@ -13,7 +14,8 @@ def selected(documents: Sequence[DocumentInfo], selector: str) -> DocumentInfo:
     else:
         absolute = Path(selector).absolute().as_posix()
         tail = "/" + selector.lstrip("./")
-        found = [d for d in documents if d.uri in (selector, absolute)]
+        given = given_source(selector, b"").uri  # standard input's, by the name it was given
+        found = [d for d in documents if d.uri in (selector, absolute, given)]
         found = found or [d for d in documents if d.uri.endswith(tail)]
     if len(found) == 1:
         return found[0]

@@ -16,7 +16,7 @@ from agentic_rag.knowledge_base.records import IndexReport, Progress
 
 # An editor writes a file in several steps, and a copied folder arrives file by file.
 _QUIET_MS = 400  # without a change before work begins
-_LONGEST_MS = 5_000  # of changes without a pause
+_LONGEST_MS = 1_500  # of changes without a pause
 _TICK_MS = 1_000  # between two looks at whether the watched paths are still the same files
 _TRY_AGAIN = 30.0  # seconds until a look that failed for want of a server or a disk is repeated
 
