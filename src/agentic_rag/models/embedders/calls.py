@@ -234,8 +234,8 @@ class Calls:
             )
         since = f" for {failing:.0f} s" if failing >= 1 else ""
         return (
-            f"The embedder {title} has given no vectors{since} ({error.said}); see that it runs and "
-            "has time, or correct embedding.base_url, and run the same command again."
+            f"The embedder {title} has given no vectors{since} ({error.said}); see that it runs "
+            "and has time, or correct embedding.base_url, and run the same command again."
         )
 
     def _answered(self) -> None:
