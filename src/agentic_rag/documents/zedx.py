@@ -251,6 +251,8 @@ def _without(document: Document, furniture: frozenset[str]) -> Document:
         at_edge = number < _EDGE or number >= len(lines) - _EDGE
         repeated = shown == before or (at_edge and shown in furniture)
         if repeated and not inside and start not in kept:
-            edits.append(Edit(start, min(start + len(line) + 1, len(text))))
+            end = min(start + len(line) + 1, len(text))
+            end += text.startswith("\n", end)  # with the empty line behind it
+            edits.append(Edit(start, end))
         before = shown
     return edited(document, edits) if edits else document
