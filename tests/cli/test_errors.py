@@ -1,7 +1,8 @@
 """What a person sees who makes a mistake: one line that helps, and never a traceback."""
 
 import os
-import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from agentic_rag.cli.app import Arag as Group
 from agentic_rag.cli.app import app
 from agentic_rag.errors import AragError
-from tests.cli.running import Arag, start_arag
+from tests.cli.running import ARAG, Arag
 
 COMMANDS = (
     *("index", "ask", "chat", "trace", "search", "read"),
@@ -34,17 +35,22 @@ def test_every_command_has_help_with_an_example() -> None:
         assert f"arag {command}" in ran.stdout.split("Example:")[1]
 
 
-def test_help_comes_at_once(tmp_path: Path) -> None:
-    start_arag(tmp_path, "--help")  # byte code is written
-    times = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start_arag(tmp_path, "--help")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        # Processor time: the wall's clock also counts whatever else the machine is doing.
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-    assert min(times) < 0.3
+def test_help_waits_for_no_library_that_it_does_not_use(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", *ARAG[1:], "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in ran.stderr.splitlines()
+    }
+    assert "typer" in imported
+    assert not imported & {
+        "bs4", "lance", "lxml", "numpy", "onnxruntime", "polars", "pyarrow", "pydantic",
+        "pydantic_ai", "trafilatura", "watchfiles",
+    }  # fmt: skip
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:

@@ -39,7 +39,8 @@ _FEW = 4096  # so few candidates are counted without building the bounds
 _ROWS_AT_ONCE = 2000
 # Scripts that part words by blanks: a letter, digit or underscore that is not CJK.
 _WORD_CHARACTER = f"[^\\W{HAN}{KANA}{HANGUL}]"
-_NO_WORD_CHARACTER = r"[\W\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
+# The same for polars, whose \w also takes combining marks.
+_NO_WORD_CHARACTER = r"[[^\p{L}\p{N}_]\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
 
 
 @dataclass(frozen=True, slots=True)
