@@ -213,6 +213,12 @@ class Workflow(_Section):
     bm25_b: float = Field(0.75, ge=0, le=1)
     temperature: float = Field(0.1, ge=0, le=2)
     top_p: float = Field(0.8, gt=0, le=1)
+    rewrite_temperature: float | None = Field(None, ge=0, le=2)  # None = as every stage's
+    evaluate_temperature: float | None = Field(None, ge=0, le=2)
+    answer_temperature: float | None = Field(None, ge=0, le=2)
+    rewrite_top_p: float | None = Field(None, gt=0, le=1)
+    evaluate_top_p: float | None = Field(None, gt=0, le=1)
+    answer_top_p: float | None = Field(None, gt=0, le=1)
     rewrite_tokens: int = Field(1024, ge=64)
     evaluate_tokens: int = Field(1536, ge=64)
     answer_tokens: int = Field(2048, ge=64)

@@ -36,6 +36,23 @@ def test_a_change_is_a_line_and_ctrl_c_ends_with_0(tmp_path: Path) -> None:
     assert "Traceback" not in err.decode()
 
 
+def test_what_was_indexed_is_told_at_once_also_into_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The fee is 10.")
+    process = subprocess.Popen(
+        [*ARAG, "watch", tmp_path / "a.md", "--kb", tmp_path / "kb"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "ARAG_CONFIG": ""},
+    )
+    assert process.stdout is not None
+    try:
+        assert b"1 added" in process.stdout.readline()  # while it goes on watching
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_path_that_does_not_exist_makes_no_knowledge_base(arag: Arag, tmp_path: Path) -> None:
     ran = arag("watch", "nowhere")
     assert ran.code == 1

@@ -15,7 +15,15 @@ import typer
 
 from agentic_rag.cli import exit_codes, streams
 from agentic_rag.cli.named_sources import check_files, files_of, named_sources, nothing_under
-from agentic_rag.cli.options import AsJson, Kb, NoWait, key_values, settings_for
+from agentic_rag.cli.options import (
+    AsJson,
+    Exclude,
+    Kb,
+    NoWait,
+    QuietIndexing,
+    key_values,
+    settings_for,
+)
 from agentic_rag.cli.passages import path_from_here
 
 if TYPE_CHECKING:
@@ -58,15 +66,7 @@ def index(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try documents that failed before again.")
     ] = False,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            show_default=False,
-            help="Leave out what fits, written as in .gitignore. Can be repeated.",
-        ),
-    ] = None,
+    exclude: Exclude = None,
     meta: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,9 +77,7 @@ def index(
         ),
     ] = None,
     no_wait: NoWait = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show no progress, and name only what failed.")
-    ] = False,
+    quiet: QuietIndexing = False,
     kb: Kb = None,
     as_json: AsJson = False,
 ) -> None:

@@ -54,7 +54,18 @@ NoWait = Annotated[
         "--no-wait", help="End with an error when another process is writing, instead of waiting."
     ),
 ]
-
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="PATTERN",
+        show_default=False,
+        help="Leave out what fits, written as in .gitignore. Can be repeated.",
+    ),
+]
+QuietIndexing = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress, and name only what failed.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and its sources.")]
 Model = Annotated[
     str | None,

@@ -1,5 +1,6 @@
 """`arag watch`: keep a knowledge base in step with folders."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -10,7 +11,7 @@ import typer
 
 from agentic_rag.cli import streams
 from agentic_rag.cli.index import report_json, show_report, stopping_on_ctrl_c
-from agentic_rag.cli.options import Kb, given_path, settings_for
+from agentic_rag.cli.options import Exclude, Kb, QuietIndexing, given_path, settings_for
 
 if TYPE_CHECKING:
     from agentic_rag.cli.progress import Report
@@ -28,18 +29,8 @@ def watch(
             parser=given_path,
         ),
     ],
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            show_default=False,
-            help="Leave out what fits, written as in .gitignore. Can be repeated.",
-        ),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show no progress, and name only what failed.")
-    ] = False,
+    exclude: Exclude = None,
+    quiet: QuietIndexing = False,
     kb: Kb = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a line of JSON for each time of indexing.")
@@ -64,6 +55,7 @@ def watch(
             streams.out_json_line(report_json(report))
         else:
             show_report(report, quiet=quiet, when=f"{datetime.now():%H:%M:%S} ")
+            sys.stdout.flush()  # a pipe would keep it until the end
 
     def work(stop: threading.Event) -> None:
         roots = roots_to_watch(paths)

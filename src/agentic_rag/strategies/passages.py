@@ -10,6 +10,7 @@ from agentic_rag.text.tokens import count_tokens, prefix_of_tokens
 
 if TYPE_CHECKING:
     from agentic_rag.knowledge_base import Chunk, Hit
+    from agentic_rag.strategies.question import Question
 
 _LEAST = 60  # o200k tokens; less of a chunk than this says nothing
 _WINDOW = 250  # o200k tokens; where fewer fit, the snippet's sentences say more than a stretch
@@ -48,6 +49,19 @@ def chosen_passages(
         )
         for hit, chunk in found
     ]
+
+
+def passages_for(question: "Question", hits: Sequence["Hit"]) -> list[Passage]:
+    """What of these hits goes into a prompt for `question`, within its model's budget. Blocks."""
+    if not hits:
+        return []
+    read = question.snapshot.read_chunk([hit.chunk_id for hit in hits])
+    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
+    chat = question.chat
+    budget = question.settings.answer.passage_tokens
+    if chat.passage_tokens is not None:
+        budget = min(budget, chat.passage_tokens)
+    return chosen_passages(hits[: chat.most_passages], chunks, budget)
 
 
 def passages_block(passages: Sequence[Passage]) -> str:

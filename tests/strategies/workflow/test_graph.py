@@ -330,6 +330,15 @@ async def test_each_stage_is_sampled_as_the_settings_say(kb: KnowledgeBase) -> N
     assert all(s["temperature"] == 0.1 and s["top_p"] == 0.8 for s in model.settings)
 
     model = Stages()
+    each = {"evaluate_temperature": 0, "answer_temperature": 0.5, "answer_top_p": 1}
+    await events_of(kb, QUESTION, model, settings=Settings(model="none", workflow=each))
+    assert [(s["temperature"], s["top_p"]) for s in model.settings] == [
+        (0.1, 0.8),
+        (0, 0.8),
+        (0.5, 1),
+    ]
+
+    model = Stages()
     own = Settings(model="none", temperature=0.7, workflow={"answer_tokens": 100})
     await events_of(kb, QUESTION, model, settings=own)
     assert model.settings[-1]["max_tokens"] == 100

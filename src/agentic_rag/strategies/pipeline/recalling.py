@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from agentic_rag.retrieval.coarse import Candidate, Coarse, coarse, fused_by_score
 from agentic_rag.strategies.events import Event, Notice, StepStarted
-from agentic_rag.strategies.passages import chosen_passages
+from agentic_rag.strategies.passages import passages_for
 from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished
-from agentic_rag.strategies.support import Passage
 
 if TYPE_CHECKING:
-    from agentic_rag.knowledge_base import Hit
+    pass
 
 
 async def recall_routes(run: Run) -> AsyncGenerator[Event, None]:
@@ -55,17 +54,4 @@ def ranking(run: Run, name: str, scored: list[tuple[Candidate, float]]) -> Ranki
     """The best of `scored`, as hits and as passages."""
     assert run.coarse is not None
     hits = run.coarse.hits(scored[: run.settings.passages])
-    return Ranking(name, hits, passages_of(run, hits))
-
-
-def passages_of(run: Run, hits: "tuple[Hit, ...]") -> list[Passage]:
-    """What of these hits goes into a prompt."""
-    if not hits:
-        return []
-    read = run.question.snapshot.read_chunk([hit.chunk_id for hit in hits])
-    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
-    chat = run.question.chat
-    budget = run.question.settings.answer.passage_tokens
-    if chat.passage_tokens is not None:
-        budget = min(budget, chat.passage_tokens)
-    return chosen_passages(hits[: chat.most_passages], chunks, budget)
+    return Ranking(name, hits, passages_for(run.question, hits))

@@ -40,7 +40,10 @@ async def answer(run: Run) -> AsyncGenerator[Event, None]:
         form = AnswerForm(
             strategy=_NAME,
             prompt=lambda kept: _prompt(run, kept),
-            request={**sampling(run, question.chat), "max_tokens": run.settings.answer_tokens},
+            request={
+                **sampling(run, question.chat, "answer"),
+                "max_tokens": run.settings.answer_tokens,
+            },
             spent=run.usage,
             closing=refusal(run),
         )

@@ -34,7 +34,7 @@ async def evaluate(run: Run) -> AsyncGenerator[Event, None]:
     user = filled("evaluate.question", run.language, passages=block, question=run.main_query)
     prompt = Prompt(instructions=read("evaluate", run.language), user=user)
     judged: Structured[Quality] | None = None
-    asked = object_from(run, chat, prompt, Quality, run.settings.evaluate_tokens, tries=2)
+    asked = object_from(run, chat, prompt, Quality, "evaluate", tries=2)
     async with aclosing(asked) as pieces:
         async for piece in pieces:
             if isinstance(piece, Structured):

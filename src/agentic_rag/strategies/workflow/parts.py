@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentic_rag.strategies.agent.prompts import Language
 
 T = TypeVar("T", bound=BaseModel)
+Stage = Literal["rewrite", "evaluate", "answer"]
 
 
 @dataclass(slots=True)
@@ -94,15 +95,18 @@ def check_workflow(settings: "Settings") -> tuple[ChatModel | None, Provider | N
 
 
 async def object_from(
-    run: Run, chat: ChatModel, prompt: Prompt, schema: type[T], max_tokens: int, tries: int
+    run: Run, chat: ChatModel, prompt: Prompt, schema: type[T], stage: Stage, tries: int
 ) -> AsyncGenerator[Notice | Structured[T], None]:
     """Ask `chat` for an object; last the `Structured`."""
     settings = run.question.settings
+    max_tokens = run.settings.rewrite_tokens
+    if stage == "evaluate":
+        max_tokens = run.settings.evaluate_tokens
     request: dict[str, Any] = {
         "max_tokens": min(max_tokens, chat.max_output_tokens or max_tokens),
         "timeout": settings.model_timeout,
         "max_retries": 0,  # tried again in reply.py, where it is told
-        **sampling(run, chat),
+        **sampling(run, chat, stage),
     }
     assert chat.connect is not None
     try:
@@ -127,14 +131,29 @@ async def object_from(
         yield Structured(None, str(error), Usage())
 
 
-def sampling(run: Run, chat: ChatModel) -> dict[str, Any]:
-    """Temperature and top_p of every stage; the user's own temperature goes before."""
+def sampling(run: Run, chat: ChatModel, stage: Stage) -> dict[str, Any]:
+    """Temperature and top_p of a stage; the user's own temperature goes before."""
     own = run.question.settings.temperature
     if own is not None:
         return {"temperature": own}
     if chat.demonstration:
         return {"temperature": 0.0}
-    return {"temperature": run.settings.temperature, "top_p": run.settings.top_p}
+    every = run.settings
+    temperatures = {
+        "rewrite": every.rewrite_temperature,
+        "evaluate": every.evaluate_temperature,
+        "answer": every.answer_temperature,
+    }
+    tops = {
+        "rewrite": every.rewrite_top_p,
+        "evaluate": every.evaluate_top_p,
+        "answer": every.answer_top_p,
+    }
+    temperature, top_p = temperatures[stage], tops[stage]
+    return {
+        "temperature": every.temperature if temperature is None else temperature,
+        "top_p": every.top_p if top_p is None else top_p,
+    }
 
 
 def finished(

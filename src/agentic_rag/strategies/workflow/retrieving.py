@@ -12,8 +12,8 @@ from agentic_rag.models.reranker import Ranked, Reranker
 from agentic_rag.retrieval import Recalled, ScoredHit, recall
 from agentic_rag.strategies.events import Event, HitRecord, Notice, StepFinished, StepStarted, Usage
 from agentic_rag.strategies.listwise import Listwise
-from agentic_rag.strategies.passages import chosen_passages
-from agentic_rag.strategies.support import Passage, names_met
+from agentic_rag.strategies.passages import passages_for
+from agentic_rag.strategies.support import names_met
 from agentic_rag.strategies.workflow.parts import Run, finished
 
 
@@ -60,7 +60,8 @@ async def retrieve(run: Run) -> AsyncGenerator[Event, None]:
     else:
         run.hits = hits
     run.hits = run.hits[:wanted]
-    run.passages = await asyncio.to_thread(_passages, run)
+    found_hits = [scored.hit for scored in run.hits]
+    run.passages = await asyncio.to_thread(passages_for, run.question, found_hits)
 
 
 def _joined(earlier: tuple[ScoredHit, ...], new: tuple[ScoredHit, ...]) -> tuple[ScoredHit, ...]:
@@ -118,19 +119,6 @@ def _since(before: Usage, reranker: Reranker) -> Usage:
 def _texts(run: Run, hits: tuple[ScoredHit, ...]) -> dict[str, str]:
     read = run.question.snapshot.read_chunk([hit.hit.chunk_id for hit in hits])
     return {chunk.chunk_id: chunk.text for chunk in read.chunks}
-
-
-def _passages(run: Run) -> list[Passage]:
-    hits = [scored.hit for scored in run.hits]
-    if not hits:
-        return []
-    read = run.question.snapshot.read_chunk([hit.chunk_id for hit in hits])
-    chunks = {chunk.chunk_id: chunk for chunk in read.chunks}
-    chat = run.question.chat
-    budget = run.question.settings.answer.passage_tokens
-    if chat.passage_tokens is not None:
-        budget = min(budget, chat.passage_tokens)
-    return chosen_passages(hits[: chat.most_passages], chunks, budget)
 
 
 def record(scored: ScoredHit) -> HitRecord:

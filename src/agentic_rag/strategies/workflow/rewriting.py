@@ -77,9 +77,7 @@ async def rewrite(run: Run) -> AsyncGenerator[Event, None]:
         yield finished(step, "rewrite", started, {"query": text})
         return
     made: Structured[Rewritten] | None = None
-    asked = object_from(
-        run, run.rewriter, rewrite_prompt(run), Rewritten, run.settings.rewrite_tokens, tries=1
-    )
+    asked = object_from(run, run.rewriter, rewrite_prompt(run), Rewritten, "rewrite", tries=1)
     async with aclosing(asked) as pieces:
         async for piece in pieces:
             if isinstance(piece, Structured):
