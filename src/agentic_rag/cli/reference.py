@@ -335,6 +335,25 @@ MEANING = {
     "web_search.page_tokens": "The most o200k tokens of one page,",
     "web_search.total_tokens": "and of all of them together.",
     "web_search.timeout": "Seconds for a search, and for each page.",
+    "evaluation.judge_model": "The chat model that judges answers, named as `model` is; empty: "
+    "none, and no accuracy by a judge.",
+    "evaluation.judge_base_url": "Where its server is, as `base_url`.",
+    "evaluation.judge_api_key_env": "The environment variable that holds its key.",
+    "evaluation.workers": "Questions answered at a time.",
+    "evaluation.requests_per_minute": "Requests to the chat model in a minute, of all workers "
+    "together.",
+    "evaluation.max_cost": "What a whole run may spend, in US dollars, where prices are known.",
+    "server.host": "Where `arag serve` listens; anything but loopback needs a token.",
+    "server.port": "On which port; 0 takes a free one.",
+    "server.token_env": "The environment variable that holds the bearer token.",
+    "server.allow_origins": "Origins whose pages may call the server (CORS), as in "
+    '`["https://wiki.example"]`; none: closed.',
+    "server.concurrent_questions": "Questions answered at a time.",
+    "server.queued_questions": "Questions that may wait; those beyond them are refused with 429.",
+    "server.question_timeout": "The longest a question may take, in seconds.",
+    "server.max_upload_mb": "The largest file that may be uploaded.",
+    "server.max_body_kb": "The largest request that is no upload.",
+    "server.mcp_add_documents": "Whether MCP clients may add documents.",
 }
 
 

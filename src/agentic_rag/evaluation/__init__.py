@@ -1,0 +1,1 @@
+"""Evaluation: datasets, runs of strategies over them, measures, and reports."""
