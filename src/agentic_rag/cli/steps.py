@@ -30,6 +30,8 @@ _TOLD = (
     "by_words",
     "by_path",
     "by_vectors",
+    "ms_by_words",
+    "ms_by_vectors",
     "question",
     "query",
     "variants",

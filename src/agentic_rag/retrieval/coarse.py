@@ -5,6 +5,7 @@ knowledge path alone; the dense one is the cosine of the best sentence. Each may
 its own, such as a hypothetical answer.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,11 +39,12 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Route:
     """The candidates of one route, best first, each once. `by_path` of them came by the knowledge
-    path alone."""
+    path alone; finding them took `seconds`."""
 
     name: RouteName
     candidates: tuple[Candidate, ...]
     by_path: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def coarse(
     form. Blocks. Where no query can be embedded, the dense route is empty and a notice says so.
     Raises BadQuery for a filter that is none."""
     allowed = snapshot.allowed(where)
+    started = time.monotonic()
     query_words = tuple(dict.fromkeys(word for query in sparse for word in words(query)))
     keys, scores = snapshot.word_pool(query_words, settings.sparse, allowed)
     by_words = list(zip(keys.tolist(), scores.tolist(), strict=True))
@@ -96,6 +99,7 @@ def coarse(
         for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
         if key not in taken
     ]
+    words_found = time.monotonic()
     meanings: list[MeaningPool] = []
     notices: tuple[str, ...] = ()
     for query in dense:
@@ -107,8 +111,17 @@ def coarse(
             break
     return Coarse(
         routes=(
-            Route("sparse", _candidates([*by_words, *by_path]), len(by_path)),
-            Route("dense", _candidates(_best_of(meanings, settings.dense))),
+            Route(
+                "sparse",
+                _candidates([*by_words, *by_path]),
+                len(by_path),
+                seconds=words_found - started,
+            ),
+            Route(
+                "dense",
+                _candidates(_best_of(meanings, settings.dense)),
+                seconds=time.monotonic() - words_found,
+            ),
         ),
         related=any(one.related for one in meanings) if meanings else bool(by_words),
         notices=notices,

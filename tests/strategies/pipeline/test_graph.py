@@ -69,6 +69,7 @@ async def test_both_routes_are_fused_drafted_from_and_refined(kb: KnowledgeBase)
     assert stages_of(events) == ["retrieve", "rank", "draft", "answer"]
     counts = output_of(events, "retrieve")
     assert counts["by_words"] >= 1 and counts["by_vectors"] == 4
+    assert counts["ms_by_words"] >= 0 and counts["ms_by_vectors"] >= 0
     assert output_of(events, "rank")["both"][0] == bridge
     answer = answer_of(events)
     assert answer.text == "In 1932 [1]. Ada Brown opened it [1]."

@@ -3,15 +3,11 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 from agentic_rag.retrieval.coarse import Candidate, Coarse, coarse, fused_by_score
 from agentic_rag.strategies.events import Event, Notice, StepStarted
 from agentic_rag.strategies.passages import passages_for
 from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished
-
-if TYPE_CHECKING:
-    pass
 
 
 async def recall_routes(run: Run) -> AsyncGenerator[Event, None]:
@@ -28,6 +24,8 @@ async def recall_routes(run: Run) -> AsyncGenerator[Event, None]:
         "by_words": len(sparse.candidates) - sparse.by_path,
         "by_path": sparse.by_path,
         "by_vectors": len(dense.candidates),
+        "ms_by_words": round(1000 * sparse.seconds),
+        "ms_by_vectors": round(1000 * dense.seconds),
         "related": run.coarse.related,
     }
     yield finished(step, "retrieve", started, output)
