@@ -264,3 +264,4 @@ class Server(Section):
     max_upload_mb: int = Field(200, ge=1)
     max_body_kb: int = Field(1024, ge=16)  # of a request that is no upload
     mcp_add_documents: bool = False
+    mcp_language: Literal["en", "zh"] = "en"

@@ -20,6 +20,7 @@ from agentic_rag.cli import (
     exit_codes,
     index,
     leave,
+    mcp,
     models,
     reembed,
     search,
@@ -147,5 +148,6 @@ app.command()(documents.remove)
 app.command()(upkeep.status)
 app.command()(upkeep.compact)
 app.command()(reembed.reembed)
+app.command()(mcp.mcp)
 app.command()(doctor.doctor)
 app.add_typer(models.app, name="models")

@@ -354,6 +354,8 @@ MEANING = {
     "server.max_upload_mb": "The largest file that may be uploaded.",
     "server.max_body_kb": "The largest request that is no upload.",
     "server.mcp_add_documents": "Whether MCP clients may add documents.",
+    "server.mcp_language": "The language of what MCP clients are told: `en` or `zh`; a call in the "
+    "other one is answered in that.",
 }
 
 

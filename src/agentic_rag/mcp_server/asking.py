@@ -1,0 +1,92 @@
+"""`ask`: a question answered by a strategy, with its sources."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from agentic_rag.mcp_server.arguments import given, text
+from agentic_rag.mcp_server.serving import Reply, Serving, language_of
+from agentic_rag.mcp_server.wording import Language, note
+from agentic_rag.strategies.agent.display import title_line
+from agentic_rag.strategies.events import RunFailed, RunFinished, StepStarted, ToolCalled
+from agentic_rag.strategies.run import stream
+
+if TYPE_CHECKING:
+    from agentic_rag.strategies.answer import Answer, Citation
+    from agentic_rag.strategies.events import Event
+
+Tell = Callable[[float, str], Awaitable[None]]  # how many steps began, and what the last one is
+
+
+async def ask(serving: Serving, arguments: object, language: Language, tell: Tell) -> Reply:
+    """Answer a question. Raises AragError, and `Unusable` for what are no arguments of it."""
+    values = given(arguments, ("question", "strategy"))
+    question = text(values, "question")
+    language = language_of(question, language)
+    kb = await asyncio.to_thread(serving.knowledge_base, False)
+    seconds = serving.settings.server.question_timeout
+    events = stream(
+        kb,
+        question,
+        strategy=text(values, "strategy").lower() or None,
+        settings=serving.settings,
+        model=serving.model,
+    )
+    steps = 0
+    async with serving.gate(), aclosing(events):
+        try:
+            async with asyncio.timeout(seconds):
+                async for event in events:
+                    if said := _step(event):
+                        steps += 1
+                        await tell(steps, said)
+                    if isinstance(event, RunFinished):
+                        return Reply(shown(event.answer, language))
+                    if isinstance(event, RunFailed) and event.code != "unexpected":
+                        return Reply(event.error, failed=True)
+        except TimeoutError:
+            return Reply(note("time_out", language, seconds=f"{seconds:g}"), failed=True)
+    raise RuntimeError("The strategy ended without an answer.")
+
+
+def shown(answer: "Answer", language: Language) -> str:
+    """An answer as text: what was wrong with it if anything, its words, its sources."""
+    parts = [answer.text.strip()]
+    if answer.status != "answered":
+        parts.insert(0, note(f"status_{answer.status}", language))
+    if answer.citations:
+        sources = [_source(citation) for citation in answer.citations]
+        parts.append("\n".join([note("sources", language), *sources]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _source(citation: "Citation") -> str:
+    line = title_line(citation.title, citation.section, citation.page)
+    uri = " ".join(citation.uri.split())
+    of = f"[{citation.number}] {citation.chunk_id}".rstrip()
+    return " ".join(part for part in (of, line, f"({uri})" if uri else "") if part)
+
+
+def _step(event: "Event") -> str:
+    match event:
+        case StepStarted():
+            return event.name
+        case ToolCalled():
+            return f"{event.name} {_short(event.arguments)}".strip()
+    return ""
+
+
+def _short(arguments: object) -> str:
+    said = " ".join(_words(arguments))
+    return said if len(said) <= 100 else f"{said[:100]}…"
+
+
+def _words(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _words(one)
+    elif value is not None:
+        yield str(value)
