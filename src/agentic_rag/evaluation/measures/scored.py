@@ -31,12 +31,14 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the judge model said of an answer: `correct` is None where it gave no clear verdict.
-    `said` is its word. A failed or unanswered question is incorrect without being asked."""
+    """What the judge model said of an answer: `correct` is None where it gave no clear verdict, or
+    could not be asked, as `problem` then says. `said` is its word. A failed or unanswered question
+    is incorrect without being asked."""
 
     correct: bool | None
     said: str = ""
     model: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
