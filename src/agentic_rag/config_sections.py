@@ -102,6 +102,9 @@ class AnswerSettings(Section):
 Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
 
 
+AgentTool = Literal["keyword_search", "semantic_search", "read_chunk"]
+
+
 class AgentSettings(Section):
     """How far the agent may go, and what it sees of what its tools find."""
 
@@ -109,6 +112,7 @@ class AgentSettings(Section):
     token_budget: int = Field(128_000, ge=1000)  # o200k tokens of one request; A-RAG
     max_cost: float | None = Field(None, gt=0, allow_inf_nan=False)  # US dollars a question
     effort: Effort | None = None
+    tools: tuple[AgentTool, ...] = ("keyword_search", "semantic_search", "read_chunk")
     calls_per_turn: int = Field(1, ge=1, le=20)  # A-RAG
     streaming: bool = True
     result_tokens: int = Field(5000, ge=200)  # o200k tokens of one tool result
@@ -119,6 +123,12 @@ class AgentSettings(Section):
     mark_repeats: bool = True
     fold_equal: bool = True
     cap: bool = True
+
+    @model_validator(mode="after")
+    def _can_search(self) -> Self:
+        if len(set(self.tools)) < len(self.tools) or not {*self.tools} - {"read_chunk"}:
+            raise ValueError("tools must name keyword_search or semantic_search, each tool once")
+        return self
 
 
 class Index(Section):

@@ -218,6 +218,8 @@ MEANING = {
     ),
     "agent.max_cost": "US dollars that one question may cost, where the model's price is known.",
     "agent.effort": "How hard a reasoning model thinks. Not set: the model's own default.",
+    "agent.tools": "The tools the agent is given; without `read_chunk` its searches show whole "
+    "chunks.",
     "agent.calls_per_turn": "Tool calls of one turn that are run; further ones are turned down.",
     "agent.streaming": (
         "Ask for replies piece by piece. Off: for servers that cannot stream tool calls."

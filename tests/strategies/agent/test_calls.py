@@ -20,7 +20,7 @@ async def test_an_unknown_tool_is_answered_and_the_run_goes_on(
     played = await play(kb, model, QUESTION, streaming=streaming)
 
     assert "There is no tool" in played.returned[0].text
-    assert "keyword_search, semantic_search and read_chunk" in played.returned[0].text
+    assert "keyword_search, semantic_search, read_chunk" in played.returned[0].text
     assert model.count == 3
     assert played.run == ["keyword_search"]
     assert played.answer.text == "In 1932 [1]."

@@ -9,6 +9,7 @@ import pytest
 
 from agentic_rag.config import AgentSettings, Settings
 from agentic_rag.knowledge_base import Filter, KnowledgeBase
+from agentic_rag.strategies.agent.prompts import TOOLS, Language, system_prompt
 from agentic_rag.strategies.agent.tools import Result, Retrieval, definitions
 from agentic_rag.strategies.agent.toolset import retrieval_toolset
 from agentic_rag.text.tokens import count_tokens
@@ -342,3 +343,39 @@ async def test_no_arguments_end_an_agent_of_ones_own(
 
     assert ran.output == "done"
     assert given in back[0]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("keyword_search", "read_chunk"),
+        ("semantic_search", "read_chunk"),
+        ("keyword_search", "semantic_search"),
+        ("semantic_search",),
+    ],
+)
+def test_with_fewer_tools_the_prompt_speaks_of_no_other(
+    language: Language, given: tuple[str, ...]
+) -> None:
+    sent = definitions(language, 5, given)
+    texts = [system_prompt(language, given), *(str(tool) for tool in sent)]
+
+    assert tuple(tool.name for tool in sent) == given
+    for text in texts:
+        assert not {tool for tool in TOOLS if tool in text} - {*given}
+        assert "$" not in text
+    assert "  " not in texts[0]
+
+
+def test_without_reading_a_search_shows_whole_chunks(store: KnowledgeBase, tools: Make) -> None:
+    given = tools(tools=("keyword_search", "semantic_search"))
+
+    found = search(given, "Ada Brown")
+    again = search(given, "Ada")
+
+    assert "The bridge was opened in 1932." in found.text
+    assert "It does not carry trains." in found.text  # no matched sentence
+    assert {hit.uri for hit in found.hits} == {hit.uri for hit in search(tools(), "Ada").hits}
+    assert "It does not carry trains." not in again.text  # read already
+    assert given.tracker.read

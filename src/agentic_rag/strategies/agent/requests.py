@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from agentic_rag.errors import AragError
 from agentic_rag.models.cures import Cures
 from agentic_rag.strategies.agent import effort
+from agentic_rag.strategies.agent.prompts import TOOLS
 from agentic_rag.strategies.agent.text_calls import find_text_calls
-from agentic_rag.strategies.agent.tools import TOOLS
 from agentic_rag.strategies.failures import Failure, provider_message, refusal
 from agentic_rag.strategies.reply import (
     ModelCallFailed,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agentic_rag.config import Settings
 from agentic_rag.strategies.agent.conversation import evidence_ids, user_message
 from agentic_rag.strategies.agent.history import as_json
-from agentic_rag.strategies.agent.prompts import Language, read
+from agentic_rag.strategies.agent.prompts import Language, system_prompt
 from agentic_rag.strategies.agent.tools import definitions
 from agentic_rag.strategies.shown_prompt import ShownPrompt
 from agentic_rag.text.language import is_chinese
@@ -43,7 +43,9 @@ def first_prompt(
     evidence = kb.snapshot().read_chunk(evidence_ids(history)).chunks if history else ()
     return ShownPrompt(
         strategy="agent",
-        system=read("system", language),
-        tools=tuple(json.loads(as_json(definitions(language, settings.search.top_k)))),
+        system=system_prompt(language, settings.agent.tools),
+        tools=tuple(
+            json.loads(as_json(definitions(language, settings.search.top_k, settings.agent.tools)))
+        ),
         user=user_message(question, history, list(evidence), language),
     )

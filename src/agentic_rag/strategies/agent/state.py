@@ -11,7 +11,7 @@ from agentic_rag.strategies.agent.arguments import loosely_read
 from agentic_rag.strategies.agent.finishing import Ending
 from agentic_rag.strategies.agent.history import History
 from agentic_rag.strategies.agent.limits import STATUS, Limit, Limits, limits_of
-from agentic_rag.strategies.agent.prompts import Language, note, read
+from agentic_rag.strategies.agent.prompts import Language, note, read, system_prompt
 from agentic_rag.strategies.agent.tools import Retrieval, definitions
 from agentic_rag.strategies.support import Passage
 from agentic_rag.strategies.trace import HitRecord, Usage
@@ -79,7 +79,10 @@ def begun(question: "Question") -> State:
         question=question,
         language=language,
         tools=Retrieval(question.snapshot, settings, language, question.where),
-        history=History(read("system", language), definitions(language, settings.search.top_k)),
+        history=History(
+            system_prompt(language, settings.agent.tools),
+            definitions(language, settings.search.top_k, settings.agent.tools),
+        ),
         limits=limits_of(settings, question.chat, count_tokens(read("final", language))),
         asked=question.text,
     )

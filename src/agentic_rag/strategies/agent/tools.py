@@ -7,7 +7,7 @@ do better, the result says so too.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from agentic_rag.strategies.agent.arguments import (
     understood,
 )
 from agentic_rag.strategies.agent.display import Page, listed, show_chunks, show_hits
+from agentic_rag.strategies.agent.prompts import TOOLS as TOOLS
 from agentic_rag.strategies.agent.prompts import Language, described, note
 from agentic_rag.strategies.agent.tracker import Search, Tracker, as_hit
 from agentic_rag.strategies.support import Support, names_met
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
     from agentic_rag.config import Settings
     from agentic_rag.knowledge_base import Filter, Hit, SearchResult, Snapshot
-
-TOOLS = ("keyword_search", "semantic_search", "read_chunk")
 
 _UNLIMITED = 1_000_000_000
 _LEAST_ROOM = 80  # o200k tokens; less cannot hold a result
@@ -51,10 +50,12 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
 _REQUIRED = frozenset(["keywords", "query", "chunk_ids"])
 
 
-def schema(tool: str, language: Language, top_k: int) -> dict[str, Any]:
+def schema(
+    tool: str, language: Language, top_k: int, given: Sequence[str] = TOOLS
+) -> dict[str, Any]:
     """The JSON schema of a tool's arguments; `top_k` is the default it names."""
     properties: dict[str, Any] = {}
-    for name, meaning in described(tool, language).parameters.items():
+    for name, meaning in described(tool, language, tuple(given)).parameters.items():
         properties[name] = {**_KINDS[name], "description": meaning}
         if name == "top_k":
             properties[name]["default"] = min(top_k, MOST_HITS)
@@ -66,18 +67,21 @@ def schema(tool: str, language: Language, top_k: int) -> dict[str, Any]:
     }
 
 
-def definitions(language: Language, top_k: int) -> "list[ToolDefinition]":
-    """The tools as they are sent to a model."""
+def definitions(
+    language: Language, top_k: int, given: Sequence[str] = TOOLS
+) -> "list[ToolDefinition]":
+    """The tools `given` as they are sent to a model."""
     from pydantic_ai.tools import ToolDefinition
 
     return [
         ToolDefinition(
             name=tool,
-            description=described(tool, language).text,
-            parameters_json_schema=schema(tool, language, top_k),
+            description=described(tool, language, tuple(given)).text,
+            parameters_json_schema=schema(tool, language, top_k, given),
             strict=False,  # strict mode would make every parameter required
         )
         for tool in TOOLS
+        if tool in given
     ]
 
 
@@ -185,6 +189,8 @@ class Retrieval:
                 return ()
         found = self._found(search, top_k)
         self._remark_on(search, found, page)
+        if "read_chunk" not in self._settings.agent.tools:
+            return self._shown_whole(search, found, top_k, page)
         chunks = self._snapshot.read_chunk([hit.chunk_id for hit in found.hits]).chunks
         show_hits(
             page,
@@ -196,6 +202,18 @@ class Retrieval:
         )
         self.tracker.note_search(search, top_k, [hit.chunk_id for hit in found.hits])
         return found.hits
+
+    def _shown_whole(
+        self, search: Search, found: "SearchResult", top_k: int, page: Page
+    ) -> "tuple[Hit, ...]":
+        """The chunks themselves, where there is no tool to read them (A-RAG's ablation)."""
+        ids = [hit.chunk_id for hit in found.hits]
+        chunks = self._snapshot.read_chunk(ids).chunks if ids else ()
+        agent = self._settings.agent
+        shown = show_chunks(page, chunks, self.tracker, agent, self.language)
+        self.tracker.note_search(search, top_k, ids)
+        kept = {chunk.chunk_id for chunk in shown}
+        return tuple(hit for hit in found.hits if hit.chunk_id in kept)
 
     def _found(self, search: Search, top_k: int) -> "SearchResult":
         if isinstance(search, KeywordSearch):

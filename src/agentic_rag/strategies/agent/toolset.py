@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agentic_rag.strategies.agent.arguments import BadArguments, as_object
 from agentic_rag.strategies.agent.prompts import Language, described
-from agentic_rag.strategies.agent.tools import TOOLS, Retrieval, schema
+from agentic_rag.strategies.agent.tools import Retrieval, schema
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -58,14 +58,14 @@ def retrieval_toolset(
         made: Tool[Any] = Tool.from_schema(
             call,
             name,
-            described(name, language).text,
-            schema(name, language, settings.search.top_k),
+            described(name, language, settings.agent.tools).text,
+            schema(name, language, settings.search.top_k, settings.agent.tools),
             takes_ctx=True,
         )
         made.function_schema.validator = cast("SchemaValidator", _Repaired(name))
         return made
 
-    return FunctionToolset([tool(name) for name in TOOLS])
+    return FunctionToolset([tool(name) for name in settings.agent.tools])
 
 
 class _Repaired:

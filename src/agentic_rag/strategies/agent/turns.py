@@ -228,8 +228,10 @@ async def run_calls(
 def _turned_down(state: State, turn: ModelTurn, call: Call, run: int) -> Result | None:
     """The reply to a call that is not run; None for one that is."""
     most = state.question.settings.agent.calls_per_turn
-    if call.tool is None:
-        text = note("unknown_tool", state.language, name=call.name[:60])
+    given = state.question.settings.agent.tools
+    if call.tool not in given:
+        tools = ", ".join(given)
+        text = note("unknown_tool", state.language, name=call.name[:60], tools=tools)
         return Result(text, error=f"there is no tool {call.name[:60]!r}", unusable=True)
     if run >= most:
         text = note("turn_full", state.language, most=most)
