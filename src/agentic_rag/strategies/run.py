@@ -78,16 +78,16 @@ async def stream(
     *,
     strategy: str | None = None,
     settings: "Settings | None" = None,
-    model: "str | Model | None" = None,
+    model: "str | Model | ChatModel | None" = None,
     where: "Filter | None" = None,
     history: Sequence[Turn] = (),
 ) -> AsyncGenerator[Event, None]:
     """The events of answering `question`, as they happen.
 
-    `strategy` and `model` override the settings; `model` may be a Pydantic AI model. `settings`
-    default to the knowledge base's own. Where neither names a strategy, the agent answers if the
-    model can call tools, else `naive`. `history` are the earlier turns of the conversation, oldest
-    first. Raises `BadQuestion`, `ModelWithoutTools` or what choosing the model raises, before the
+    `strategy` and `model` override the settings; `model` may be a Pydantic AI model, or one that
+    has been chosen already. `settings` default to the knowledge base's own. Where neither names a
+    strategy, the agent answers if the model can call tools, else `naive`. `history` are the
+    earlier turns of the conversation, oldest first. Raises `BadQuestion`, `ModelWithoutTools` or what choosing the model raises, before the
     first event; whatever fails later ends the stream with `run_failed`. Closing the iterator or
     cancelling its task ends the model's request; a task that is cancelled is first given what had
     come by then, and the ends of the steps that were cut short.
@@ -143,7 +143,7 @@ class How(TypedDict, total=False):
 
     strategy: str | None
     settings: "Settings | None"
-    model: "str | Model | None"
+    model: "str | Model | ChatModel | None"
     where: "Filter | None"
     history: Sequence[Turn]
 
@@ -241,7 +241,9 @@ def _chosen(strategy: str, chat: ChatModel) -> tuple[str, str]:
     return name, f"{chat.why} {can} call tools, so the strategy is `{name}`."
 
 
-def _chat_model(settings: "Settings", model: "str | Model | None") -> ChatModel:
+def _chat_model(settings: "Settings", model: "str | Model | ChatModel | None") -> ChatModel:
+    if isinstance(model, ChatModel):
+        return model
     if model is None:
         return resolve_chat_model(settings)
     if isinstance(model, str):

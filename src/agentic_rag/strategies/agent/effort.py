@@ -32,4 +32,5 @@ def _is_compatible_server(model: "Model") -> bool:
         from pydantic_ai.models.openai import OpenAIChatModel
     except ImportError:  # then this is none
         return False
+    model = getattr(model, "wrapped", model)  # one that is paced
     return isinstance(model, OpenAIChatModel) and urlsplit(model.base_url).hostname != _OPENAI

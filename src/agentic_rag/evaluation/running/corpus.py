@@ -1,0 +1,91 @@
+"""The knowledge base that the variants of a run share: the dataset's own, or one that is named."""
+
+import json
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentic_rag.errors import AragError
+from agentic_rag.evaluation.dataset import CHUNKS, BadDataset, Dataset
+from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase, Progress
+
+if TYPE_CHECKING:
+    from agentic_rag.config import Settings
+
+OWN = ".arag"  # of a dataset's folder
+_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+class IndexingStopped(AragError):
+    """Indexing a dataset's chunks was ended before its end."""
+
+
+def knowledge_base_of(
+    dataset: Dataset,
+    settings: "Settings",
+    named: Path | None = None,
+    *,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    stop: threading.Event | None = None,
+) -> KnowledgeBase:
+    """The knowledge base to ask: `named`, else the one in the dataset's folder.
+
+    It is made of the dataset's `chunks.json` where it is not there, which blocks; what is embedded
+    already is not embedded again. Raises `BadDataset` where it holds other chunks, or has no place;
+    what `KnowledgeBase.add` raises.
+    """
+    if dataset.chunks is None:
+        if named is None:
+            raise BadDataset(
+                f"{dataset.directory} has no {CHUNKS}: its questions are of documents that are "
+                "indexed already. Name their knowledge base with --kb."
+            )
+        return KnowledgeBase.open(named, settings=_settings(settings, named), create=False)
+    place = named or dataset.directory / OWN
+    if named is None and not place.exists() and not _takes_files(dataset.directory):
+        raise BadDataset(
+            f"{dataset.directory} may not be written to, so its knowledge base has no place there; "
+            "name one with --kb, which is made where it is not there."
+        )
+    own = _settings(settings, place)
+    try:
+        kb = KnowledgeBase.open(place, settings=own, create=False)
+    except NoKnowledgeBase:
+        kb = KnowledgeBase.open(place, settings=own)
+    documents = kb.documents()
+    if any(Path(document.uri) == dataset.chunks.resolve() for document in documents) or not (
+        documents
+    ):
+        report = kb.add([dataset.chunks], on_progress=on_progress, stop=stop)
+        if wrong := (*report.failed, *report.empty, *report.unsupported):
+            raise BadDataset(f"{dataset.chunks} could not be indexed: {wrong[0].reason}")
+        if report.stopped:
+            raise IndexingStopped("Stopped; what is embedded is kept, the same command goes on.")
+        return kb
+    held, wanted = sum(document.chunks for document in documents), _count(dataset.chunks)
+    if held != wanted:
+        raise BadDataset(
+            f"The knowledge base {place} holds {held:,} chunks, and {dataset.chunks} has "
+            f"{wanted:,}: it is of other documents. Name another one with --kb, or a folder that "
+            "is not there yet."
+        )
+    return kb
+
+
+def _settings(settings: "Settings", place: Path) -> "Settings":
+    return settings.model_copy(update={"kb": place})
+
+
+def _takes_files(directory: Path) -> bool:
+    """Whether anybody may write there; a superuser could, where nobody is meant to."""
+    return bool(directory.stat().st_mode & _ANY_WRITE)
+
+
+def _count(chunks: Path) -> int:
+    try:
+        found = json.loads(chunks.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise BadDataset(f"{chunks} cannot be read ({error}).") from None
+    return len(found) if isinstance(found, list) else 0

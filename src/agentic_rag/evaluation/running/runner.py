@@ -1,0 +1,341 @@
+"""Asking every question of a dataset of every variant, a bounded number at a time.
+
+Each result is on disk the moment it is there, so that a run can be stopped at any time and gone
+on with: what is finished is not asked again, and what was on its way is asked anew.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from agentic_rag.errors import AragError
+from agentic_rag.evaluation.dataset import Dataset
+from agentic_rag.evaluation.measures import matching
+from agentic_rag.evaluation.measures.judging import Judge, judge_result
+from agentic_rag.evaluation.records import GoldQuestion, Result, RunInfo, Variant
+from agentic_rag.evaluation.running.rate import Pace, paced
+from agentic_rag.evaluation.running.result_file import (
+    ResultFile,
+    Run,
+    begin_run,
+    has_run,
+    read_results,
+    read_run,
+    run_lock,
+)
+from agentic_rag.evaluation.running.tally import RunProgress, Tally
+from agentic_rag.evaluation.running.variants import settings_of
+from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model, with_context
+from agentic_rag.strategies.answer import Answer
+from agentic_rag.strategies.events import Event, RunFailed, RunFinished, RunStarted, kept
+from agentic_rag.strategies.run import stream
+from agentic_rag.strategies.trace import UsageReported
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from agentic_rag.config import Settings
+    from agentic_rag.knowledge_base import KnowledgeBase
+
+Ended = Literal["done", "cost", "failures"]
+
+_ALIKE = 8  # failures in a row, all of one error: the next would fail too
+
+
+class AnotherRun(AragError):
+    """A run that was begun differently is in the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a call ended: "done", or because the `cost` ceiling was reached, or because of too many
+    `failures` alike, whose error is `problem`."""
+
+    ended: Ended
+    run: Run
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _State:
+    """What the workers of a call share."""
+
+    kb: "KnowledgeBase"
+    settings: dict[str, "Settings"]  # by variant
+    chat: ChatModel
+    judge: Judge | None
+    file: ResultFile
+    tally: Tally
+    max_cost: float | None
+    on_progress: Callable[[RunProgress], None]
+    failures: list[str] = field(default_factory=list)  # the errors since the last success
+    ended: Ended = "done"
+
+
+async def run_evaluation(
+    dataset: Dataset,
+    variants: Sequence[Variant],
+    *,
+    kb: "KnowledgeBase",
+    run_dir: Path,
+    settings: "Settings",
+    model: "str | Model | None" = None,
+    judge: Judge | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    retry_failed: bool = False,
+    on_progress: Callable[[RunProgress], None] = lambda progress: None,
+) -> RunEnd:
+    """Ask the questions of `dataset` of each of `variants`, and keep the results in `run_dir`.
+
+    A second call goes on with what is missing; with `retry_failed` also what failed is asked again.
+    `limit` questions are the first of the file, or with `seed` a sample in an order of its own.
+    Workers, pace and the cost ceiling are those of `settings.evaluation`; `model` overrides the
+    settings'. Cancelling ends the questions on their way, which leave no result. Raises
+    `AnotherRun` where the folder holds a run of something else, `RunBusy`, `RunUnwritable`, and
+    what `stream` raises where a variant cannot be asked at all.
+    """
+    chat = await asyncio.to_thread(_chosen, settings, model)
+    own = {variant.name: settings_of(settings, variant) for variant in variants}
+    questions = drawn(dataset.questions, limit, seed)
+    with run_lock(run_dir):
+        info = RunInfo(
+            dataset=str(dataset.directory.absolute()),
+            dataset_hash=dataset.hash,
+            knowledge_base=str(Path(kb.directory).absolute()),
+            variants=tuple(variants),
+            model=chat.name,
+            limit=limit,
+            seed=seed,
+            started=_now(),
+            program=_version(),
+        )
+        if has_run(run_dir):
+            _check_same(read_run(run_dir).info, info, run_dir)
+        else:
+            begin_run(run_dir, info, questions)
+        pace = Pace(settings.evaluation.requests_per_minute)
+        state = _State(
+            kb=kb,
+            settings=own,
+            chat=paced(chat, pace),
+            judge=judge,
+            file=ResultFile(run_dir),
+            tally=Tally(len(questions) * len(variants)),
+            max_cost=settings.evaluation.max_cost,
+            on_progress=on_progress,
+        )
+        by_id = {question.qid: question for question in questions}
+        for result in await asyncio.to_thread(read_results, run_dir):
+            if result.variant in own and (gold := by_id.get(result.qid)):
+                state.tally.add(result, await _is_right(state, result, gold))
+        waiting = [
+            (variant, question)
+            for question in questions
+            for variant in variants
+            if (known := state.tally.counted.get((variant.name, question.qid))) is None
+            or (retry_failed and known.outcome == "failed")
+        ]
+        on_progress(_progress(state))
+        await _ask_all(state, waiting, settings.evaluation.workers)
+        problem = state.failures[-1] if state.ended == "failures" else ""
+        return RunEnd(state.ended, await asyncio.to_thread(read_run, run_dir), problem)
+
+
+def drawn(
+    questions: Sequence[GoldQuestion], limit: int | None, seed: int | None
+) -> tuple[GoldQuestion, ...]:
+    """The first `limit` questions; with a `seed` a sample in random order, always the same."""
+    chosen = list(questions)
+    if seed is not None:
+        random.Random(seed).shuffle(chosen)
+    return tuple(chosen[:limit])
+
+
+async def judge_run(
+    run: Run, judge: Judge, *, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> int:
+    """Have the judge say its verdict on every result of a run; how many have one now."""
+    golds = {question.qid: question for question in run.questions}
+    judged = 0
+    for done, result in enumerate(run.results, start=1):
+        judgement = await judge_result(judge, result, golds[result.qid])
+        judged += judgement is not None and judgement.correct is not None
+        on_progress(done, len(run.results))
+    return judged
+
+
+def _chosen(settings: "Settings", model: "str | Model | None") -> ChatModel:
+    if model is None:
+        return resolve_chat_model(settings)
+    if isinstance(model, str):
+        return resolve_chat_model(settings.model_copy(update={"model": model}))
+    return with_context(given_model(model), settings)
+
+
+def _check_same(begun: RunInfo, wanted: RunInfo, run_dir: Path) -> None:
+    """Raise `AnotherRun` where results of the two could not stand in one table."""
+    for what, was, now in (
+        ("questions", begun.dataset_hash, wanted.dataset_hash),
+        ("knowledge base", begun.knowledge_base, wanted.knowledge_base),
+        ("model", begun.model, wanted.model),
+        ("limit", begun.limit, wanted.limit),
+        ("seed", begun.seed, wanted.seed),
+        ("variants", begun.variants, wanted.variants),
+    ):
+        if was == now:
+            continue
+        if what == "variants":
+            was, now = (", ".join(one.name for one in info.variants) for info in (begun, wanted))
+        if what == "questions":
+            said = f"other questions than {wanted.dataset} now holds"
+        elif was == now:
+            said = "other limits for the same variants"
+        else:
+            said = f"the {what} {was}, not {now}"
+        raise AnotherRun(
+            f"The run in {run_dir} was begun with {said}; go on with what it was begun with, or "
+            "name another folder with -o."
+        )
+
+
+async def _ask_all(
+    state: _State, waiting: Sequence[tuple[Variant, GoldQuestion]], workers: int
+) -> None:
+    queue = iter(waiting)
+
+    async def work() -> None:
+        for variant, question in queue:  # one iterator for all: each takes the next
+            if _must_end(state):
+                return
+            await _take(state, variant, question)
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(waiting)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _must_end(state: _State) -> bool:
+    if len(state.failures) >= _ALIKE and len(set(state.failures[-_ALIKE:])) == 1:
+        state.ended = "failures"
+    elif state.max_cost is not None and _progress(state).cost >= state.max_cost:
+        state.ended = "cost"
+    return state.ended != "done"
+
+
+async def _take(state: _State, variant: Variant, question: GoldQuestion) -> None:
+    """Ask one question and keep what came of it."""
+    result = await _result(state, variant, question)
+    # On disk before anything else: a judge can be asked again, an answer has been paid for.
+    await asyncio.to_thread(state.file.add, result)
+    if result.outcome == "failed":
+        state.failures.append(result.error)
+    else:
+        state.failures.clear()
+    state.tally.add(result, await _is_right(state, result, question))
+    state.on_progress(_progress(state))
+
+
+async def _result(state: _State, variant: Variant, question: GoldQuestion) -> Result:
+    known = state.tally.counted.get((variant.name, question.qid))
+    events: list[Event] = []
+    answer: Answer | None = None
+    error = ""
+    try:
+        async with aclosing(_events(state, variant, question)) as coming:
+            async for event in coming:
+                events.append(event)
+                if isinstance(event, RunFinished):
+                    answer = event.answer
+                elif isinstance(event, RunFailed):
+                    error = event.error
+    except AragError:
+        raise  # before the first event: this variant cannot be asked at all
+    except Exception as fault:
+        error = error or f"{type(fault).__name__}: {fault}"
+    if answer is None:
+        answer = _so_far(question, events)
+        error = error or "The strategy ended without an answer."
+    return Result(
+        variant=variant.name,
+        qid=question.qid,
+        outcome=_outcome(answer, error),
+        answer=answer,
+        error=error,
+        tries=known.tries + 1 if known else 1,
+        finished=_now(),
+    )
+
+
+def _outcome(answer: Answer | None, error: str) -> Literal["answered", "unanswered", "failed"]:
+    if error or answer is None:
+        return "failed"
+    if answer.unanswered or answer.status == "insufficient":
+        return "unanswered"
+    return "answered"
+
+
+def _events(
+    state: _State, variant: Variant, question: GoldQuestion
+) -> AsyncGenerator[Event, None]:
+    return stream(
+        state.kb,
+        question.question,
+        strategy=variant.strategy,
+        settings=state.settings[variant.name],
+        model=state.chat,
+    )
+
+
+def _so_far(question: GoldQuestion, events: Sequence[Event]) -> Answer | None:
+    """What a failed question had come to, with its trace; None where it had not begun."""
+    begun = next((event for event in events if isinstance(event, RunStarted)), None)
+    if begun is None:
+        return None
+    spent = [event.usage for event in events if isinstance(event, UsageReported)]
+    return Answer(
+        question=question.question,
+        text="",
+        trace=kept(events),
+        status="failed",
+        strategy=begun.strategy,
+        model=begun.model,
+        seconds=events[-1].seconds,
+        **({"usage": spent[-1]} if spent else {}),
+    )
+
+
+async def _is_right(state: _State, result: Result, gold: GoldQuestion) -> bool | None:
+    """Whether a result counts as right, as far as that is known; a judge is asked."""
+    if state.judge is not None:
+        judgement = await judge_result(state.judge, result, gold)
+        return judgement.correct if judgement else None
+    if not gold.golds:
+        return None
+    if result.outcome != "answered" or result.answer is None:
+        return False
+    return matching.contains(matching.answer_words(result.answer), gold.golds)
+
+
+def _progress(state: _State) -> RunProgress:
+    judging = state.judge.usage.cost if state.judge else 0.0
+    return state.tally.progress(judging or 0.0)
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _version() -> str:
+    from agentic_rag import __version__
+
+    return __version__
