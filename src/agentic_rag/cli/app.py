@@ -24,11 +24,13 @@ from agentic_rag.cli import (
     models,
     reembed,
     search,
+    serve,
     streams,
     trace,
     upkeep,
     watch,
 )
+from agentic_rag.cli import eval as eval_commands
 from agentic_rag.cli.options import given_path
 from agentic_rag.errors import AragError
 
@@ -148,6 +150,8 @@ app.command()(documents.remove)
 app.command()(upkeep.status)
 app.command()(upkeep.compact)
 app.command()(reembed.reembed)
+app.command()(serve.serve)
 app.command()(mcp.mcp)
 app.command()(doctor.doctor)
 app.add_typer(models.app, name="models")
+app.add_typer(eval_commands.app, name="eval")
