@@ -20,6 +20,7 @@ from agentic_rag.strategies.trace import (
     TraceEvent,
 )
 
+_AGENT = "agent"  # its own steps with hits look for passages to go with an answer: it sees none
 _READING = "read_chunk"
 _TURN = "think"  # a turn of the agent's model
 _RANKING = frozenset(["search", "retrieve", "rerank", "rank"])  # their order replaces earlier ones
@@ -47,19 +48,23 @@ def surfaced(answer: Answer) -> Surfaced:
     hits: dict[str, HitRecord] = {}
     read: dict[str, HitRecord] = {}
     web: tuple[HitRecord, ...] = ()
+    whole = {_READING}  # tools whose hits are shown whole
     for event in answer.trace:
         match event:
             case ToolReturned():
                 hits |= {_key(hit): hit for hit in event.hits if _key(hit) not in hits}
-                given = _given_whole(event)
+                given = [hit.chunk_id for hit in event.hits] if event.name in whole else []
+                given += _said_whole(event, read)
                 read |= {_key(hit): hit for hit in event.hits if hit.chunk_id in given}
                 read |= {one: hits[one] for one in given if one in hits}
-            case StepFinished(hits=found) if found:
+            case StepFinished(hits=found) if found and answer.strategy != _AGENT:
                 new = {_key(hit): hit for hit in found}
-                replaces = event.name in _RANKING and answer.strategy != "agent"
+                replaces = event.name in _RANKING
                 hits = new | _without(hits, new) if replaces else hits | _without(new, hits)
                 if event.name == "web_search":
                     web = found
+            case StepStarted(input={"tools": list(tools)}):
+                whole |= set() if _READING in tools else set(map(str, tools))
             case StepStarted(input=given_to) if "passages" in given_to:
                 shown = _passages(given_to["passages"], hits, web)
                 read |= _without(shown, read)
@@ -82,7 +87,7 @@ def steps(answer: Answer) -> int:
     """How many turns the agent's model took, or how many steps a fixed strategy; the turn that a
     limit forced, and searches for passages that stand in for an answer, are no steps."""
     ended = [event.name for event in answer.trace if isinstance(event, StepFinished)]
-    return ended.count(_TURN) if answer.strategy == "agent" else len(ended)
+    return ended.count(_TURN) if answer.strategy == _AGENT else len(ended)
 
 
 def _key(hit: HitRecord) -> str:
@@ -93,17 +98,17 @@ def _without(those: Mapping[str, HitRecord], known: Mapping[str, object]) -> dic
     return {key: hit for key, hit in those.items() if key not in known}
 
 
-def _given_whole(event: ToolReturned) -> list[str]:
-    """Ids of chunks that a tool's result shows whole, or says to be the same as one shown."""
-    if event.name == _READING:
-        return [hit.chunk_id for hit in event.hits]
-    return [one for head in _HEAD.finditer(event.text) for one in _whole(*head.groups())]
+def _said_whole(event: ToolReturned, read: Mapping[str, object]) -> list[str]:
+    """Ids of chunks that a tool's result says to be shown whole, or to have the same text as one
+    of these or of those in `read`."""
+    return [one for head in _HEAD.finditer(event.text) for one in _whole(head[1], head[2], read)]
 
 
-def _whole(chunk_id: str, rest: str) -> Iterator[str]:
+def _whole(chunk_id: str, rest: str, read: Mapping[str, object]) -> Iterator[str]:
     found = _REMARKS.search(rest)
     remarks = found.group(1).split("; ") if found else []
-    if any(remark in _whole_notes() or _same_note().match(remark) for remark in remarks):
+    known = chunk_id in read
+    if known or any(one in _whole_notes() or _same_note().match(one) for one in remarks):
         yield chunk_id
         for remark in remarks:  # those of equal text, folded into this one
             yield from _ID.findall(remark)

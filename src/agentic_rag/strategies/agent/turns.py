@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from agentic_rag.strategies.agent import effort
 from agentic_rag.strategies.agent.arguments import EXAMPLES
 from agentic_rag.strategies.agent.draft import Draft
@@ -21,7 +23,7 @@ from agentic_rag.strategies.agent.requests import (
     Requests,
 )
 from agentic_rag.strategies.agent.state import State, hit_record, json_value
-from agentic_rag.strategies.agent.tools import Result
+from agentic_rag.strategies.agent.tools import TOOLS, Result
 from agentic_rag.strategies.events import (
     AnswerDelta,
     AnswerReset,
@@ -62,7 +64,10 @@ async def take_turn(
     state.last = state.failure = None
     messages, size = plain or (state.history.messages, state.history.tokens)
     model = state.question.chat.name
-    yield StepStarted(step=step, name=name, input={"model": model, "request_tokens": size})
+    sent: dict[str, JsonValue] = {"model": model, "request_tokens": size}
+    if len(state.history.tools) < len(TOOLS):  # a trace tells what the model could not do
+        sent["tools"] = [tool.name for tool in state.history.tools]
+    yield StepStarted(step=step, name=name, input=sent)
     received: list[str] = []
     tries = 1
     try:
