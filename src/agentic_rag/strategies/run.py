@@ -87,10 +87,11 @@ async def stream(
     `strategy` and `model` override the settings; `model` may be a Pydantic AI model, or one that
     has been chosen already. `settings` default to the knowledge base's own. Where neither names a
     strategy, the agent answers if the model can call tools, else `naive`. `history` are the
-    earlier turns of the conversation, oldest first. Raises `BadQuestion`, `ModelWithoutTools` or what choosing the model raises, before the
-    first event; whatever fails later ends the stream with `run_failed`. Closing the iterator or
-    cancelling its task ends the model's request; a task that is cancelled is first given what had
-    come by then, and the ends of the steps that were cut short.
+    earlier turns of the conversation, oldest first. Raises `BadQuestion`, `ModelWithoutTools` or
+    what choosing the model raises, before the first event; whatever fails later ends the stream
+    with `run_failed`. Closing the iterator or cancelling its task ends the model's request; a task
+    that is cancelled is first given what had come by then, and the ends of the steps that were cut
+    short.
     """
     started = time.monotonic()
     settings = kb.settings if settings is None else settings

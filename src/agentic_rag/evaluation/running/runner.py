@@ -104,18 +104,8 @@ async def run_evaluation(
     own = {variant.name: settings_of(settings, variant) for variant in variants}
     questions = drawn(dataset.questions, limit, seed)
     with run_lock(run_dir):
-        info = RunInfo(
-            dataset=str(dataset.directory.absolute()),
-            dataset_hash=dataset.hash,
-            knowledge_base=str(Path(kb.directory).absolute()),
-            variants=tuple(variants),
-            model=chat.name,
-            limit=limit,
-            seed=seed,
-            started=_now(),
-            program=_version(),
-        )
-        if has_run(run_dir):
+        info = _info(dataset, variants, kb, chat, limit, seed)
+        if has_run(run_dir) and read_results(run_dir):
             _check_same(read_run(run_dir).info, info, run_dir)
         else:
             begin_run(run_dir, info, questions)
@@ -176,6 +166,27 @@ def _chosen(settings: "Settings", model: "str | Model | None") -> ChatModel:
     if isinstance(model, str):
         return resolve_chat_model(settings.model_copy(update={"model": model}))
     return with_context(given_model(model), settings)
+
+
+def _info(
+    dataset: Dataset,
+    variants: Sequence[Variant],
+    kb: "KnowledgeBase",
+    chat: ChatModel,
+    limit: int | None,
+    seed: int | None,
+) -> RunInfo:
+    return RunInfo(
+        dataset=str(dataset.directory.absolute()),
+        dataset_hash=dataset.hash,
+        knowledge_base=str(Path(kb.directory).absolute()),
+        variants=tuple(variants),
+        model=chat.name,
+        limit=limit,
+        seed=seed,
+        started=_now(),
+        program=_version(),
+    )
 
 
 def _check_same(begun: RunInfo, wanted: RunInfo, run_dir: Path) -> None:
@@ -284,9 +295,7 @@ def _outcome(answer: Answer | None, error: str) -> Literal["answered", "unanswer
     return "answered"
 
 
-def _events(
-    state: _State, variant: Variant, question: GoldQuestion
-) -> AsyncGenerator[Event, None]:
+def _events(state: _State, variant: Variant, question: GoldQuestion) -> AsyncGenerator[Event, None]:
     return stream(
         state.kb,
         question.question,
