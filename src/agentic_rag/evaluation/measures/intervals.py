@@ -4,7 +4,6 @@ Efron & Tibshirani 1993, "An Introduction to the Bootstrap", ch. 13 (percentile 
 McNemar 1947, Psychometrika 12, in its exact, binomial form.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,5 +84,8 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Paired:
 
 def _two_sided(first: int, second: int) -> float:
     n = first + second
-    tail = sum(math.comb(n, k) for k in range(min(first, second) + 1))
+    term = tail = 1  # n over k, and their sum from k = 0 on
+    for k in range(min(first, second)):
+        term = term * (n - k) // (k + 1)
+        tail += term
     return min(1.0, 2 * tail / (1 << n))  # whole numbers: exact, and no overflow for any n
