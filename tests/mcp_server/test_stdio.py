@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -189,6 +190,27 @@ async def test_the_real_client_searches_reads_and_asks(folder: Path, mode: str) 
         )
         answer = said(await client.call_tool("ask", {"question": "When is the yearly fee due?"}))
         assert "It is due in March" in answer and "fees.txt" in answer
+
+
+def test_the_lines_of_the_page_run(folder: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    command = f'command={sys.executable!r}, args=["-m", "agentic_rag", "--kb", '
+    assert len(lines.split("\n\n\n")[1].splitlines()) <= 10
+    script = lines.replace('command="arag", args=["--kb", ', f"env=dict(os.environ), {command}")
+    script = script.replace("/home/me/notes/.arag", str(folder / ".arag"))
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import os\n{script}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        encoding="utf-8",
+    )
+    assert ran.returncode == 0, ran.stderr
+    number = re.search(r"\[(\d+-\d+)\]", ran.stdout)
+    assert number and ran.stdout == shown.replace("[2-1]", number[0])
 
 
 def test_a_client_that_leaves_ends_the_question_and_the_process(folder: Path) -> None:

@@ -276,7 +276,7 @@ async def test_ask_answers_with_sources_and_tells_its_steps(
     lines = said(answer).splitlines()
     assert lines[0] == "The yearly fee is 12 euros [1]."
     assert lines[-1].startswith(f"[1] {chunk} ") and "fees.txt" in lines[-1]
-    assert any("keyword_search fee" in (step or "") for step in steps)
+    assert any("keyword_search: fee" in (step or "") for step in steps)
 
 
 async def test_the_limit_of_steps_means_the_same_as_elsewhere(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from agentic_rag.cli import streams
 from agentic_rag.cli.options import Kb, Model, settings_for
 
 
@@ -62,17 +63,21 @@ def mcp(
     flags = {name: value for name, value in server.items() if value is not None}
     settings = settings_for(ctx, kb, model=model, server=flags or None)
 
-    from agentic_rag.mcp_server.server import mcp_server
     from agentic_rag.mcp_server.serving import Serving, opened_when_needed, so_many_at_a_time
+
+    serving = Serving(
+        settings,
+        opened_when_needed(settings),
+        so_many_at_a_time(settings.server.concurrent_questions),
+        local=not http,
+    )
+    if http:
+        from agentic_rag.mcp_server.http import run_http
+
+        run_http(serving, streams.say)
+        return
+
+    from agentic_rag.mcp_server.server import mcp_server
     from agentic_rag.mcp_server.stdio import run_stdio
 
-    async def run() -> None:
-        serving = Serving(
-            settings,
-            opened_when_needed(settings),
-            so_many_at_a_time(settings.server.concurrent_questions),
-            local=not http,
-        )
-        await run_stdio(mcp_server(serving))
-
-    asyncio.run(run())
+    asyncio.run(run_stdio(mcp_server(serving)))

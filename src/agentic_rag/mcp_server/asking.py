@@ -1,7 +1,7 @@
 """`ask`: a question answered by a strategy, with its sources."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -9,12 +9,12 @@ from agentic_rag.mcp_server.arguments import given, text
 from agentic_rag.mcp_server.serving import Reply, Serving, language_of
 from agentic_rag.mcp_server.wording import Language, note
 from agentic_rag.strategies.agent.display import title_line
-from agentic_rag.strategies.events import RunFailed, RunFinished, StepStarted, ToolCalled
+from agentic_rag.strategies.events import RunFailed, RunFinished
 from agentic_rag.strategies.run import stream
+from agentic_rag.strategies.step_line import step_line
 
 if TYPE_CHECKING:
     from agentic_rag.strategies.answer import Answer, Citation
-    from agentic_rag.strategies.events import Event
 
 Tell = Callable[[float, str], Awaitable[None]]  # how many steps began, and what the last one is
 
@@ -38,7 +38,7 @@ async def ask(serving: Serving, arguments: object, language: Language, tell: Tel
         try:
             async with asyncio.timeout(seconds):
                 async for event in events:
-                    if said := _step(event):
+                    if said := step_line(event):
                         steps += 1
                         await tell(steps, said)
                     if isinstance(event, RunFinished):
@@ -66,27 +66,3 @@ def _source(citation: "Citation") -> str:
     uri = " ".join(citation.uri.split())
     of = f"[{citation.number}] {citation.chunk_id}".rstrip()
     return " ".join(part for part in (of, line, f"({uri})" if uri else "") if part)
-
-
-def _step(event: "Event") -> str:
-    match event:
-        case StepStarted():
-            return event.name
-        case ToolCalled():
-            return f"{event.name} {_short(event.arguments)}".strip()
-    return ""
-
-
-def _short(arguments: object) -> str:
-    said = " ".join(_words(arguments))
-    return said if len(said) <= 100 else f"{said[:100]}…"
-
-
-def _words(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _words(one)
-    elif value is not None:
-        yield str(value)

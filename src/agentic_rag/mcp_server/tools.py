@@ -37,9 +37,11 @@ _REQUIRED = {"ask": ["question"]}
 
 
 def names(settings: "Settings") -> tuple[str, ...]:
-    """The tools there are; `add_document` only where the settings allow it."""
+    """The tools there are: of the agent's those that it has, and `add_document` only where the
+    settings allow it."""
     added = (ADD,) if settings.server.mcp_add_documents else ()
-    return (*TOOLS, "ask", "list_documents", *added)
+    retrieval = tuple(tool for tool in TOOLS if tool in settings.agent.tools)
+    return (*retrieval, "ask", "list_documents", *added)
 
 
 def tools(settings: "Settings", language: Language, local: bool) -> list[Tool]:
@@ -50,8 +52,9 @@ def tools(settings: "Settings", language: Language, local: bool) -> list[Tool]:
 
 def _tool(name: str, settings: "Settings", language: Language, local: bool) -> Tool:
     if name in TOOLS:
-        text = described_to_the_agent(name, language).text
-        arguments = schema(name, language, settings.search.top_k)
+        others = settings.agent.tools
+        text = described_to_the_agent(name, language, others).text
+        arguments = schema(name, language, settings.search.top_k, others)
         again = {"type": "boolean", "default": False, "description": read("again", language)}
         arguments["properties"]["again"] = again
     else:

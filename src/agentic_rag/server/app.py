@@ -11,6 +11,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
+from agentic_rag.mcp_server.http import McpOverHttp
+from agentic_rag.mcp_server.serving import Serving
 from agentic_rag.server.authorisation import Authorisation, token_of
 from agentic_rag.server.errors import tell_errors
 from agentic_rag.server.routes import health, openai_protocol
@@ -36,8 +38,17 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         opened = await asyncio.to_thread(_opened, settings) if kb is None else kb
         app.state.server = new_state(settings, opened, model)
-        yield
+        async with mcp.running():
+            yield
 
+    mcp = McpOverHttp(
+        Serving(
+            settings,
+            lambda create: app.state.server.kb,
+            lambda: app.state.server.gate.entered(),
+            model=model,
+        )
+    )
     app = FastAPI(
         title="Agentic RAG",
         version=_version(),
@@ -49,6 +60,7 @@ def create_app(
     tell_errors(app)
     app.include_router(health.router)
     app.include_router(openai_protocol.router)
+    app.router.routes.append(mcp.route)
     return app
 
 
