@@ -1,8 +1,12 @@
 """MCP over streamable HTTP: by the real client, and by requests that are none of its."""
 
 import asyncio
+import re
+import signal
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +22,7 @@ from agentic_rag.mcp_server.http import mcp_app
 from agentic_rag.mcp_server.serving import Serving, so_many_at_a_time
 from agentic_rag.server.app import create_app
 from agentic_rag.server.authorisation import TokenNeeded
+from tests.cli.running import ARAG, run_arag
 from tests.mcp_server.conftest import said
 from tests.server.listening import served
 
@@ -179,3 +184,27 @@ def test_a_page_of_another_site_is_refused(address: str) -> None:
 def test_a_body_that_is_too_large_is_refused(address: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x" * 2**21}}
     assert httpx.post(address, json=message).status_code == 413
+
+
+def test_the_command_serves_at_the_address_it_prints_until_ctrl_c(kb: KnowledgeBase) -> None:
+    words = [*ARAG, "--kb", str(kb.directory), "mcp", "--http", "--port", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stderr
+        line = process.stderr.readline().decode()
+        found = re.fullmatch(r"Serving MCP at (http://127.0.0.1:\d+/mcp); Ctrl-C ends it.\n", line)
+        assert found, line
+        assert httpx.post(found[1], json={}).status_code == 400
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    finally:
+        process.kill()
+        out, told = process.communicate(timeout=10)
+    assert out == b"" and told == b"Stopped.\n"
+
+
+def test_the_command_says_what_it_cannot_do(tmp_path: Path) -> None:
+    open_to_all = run_arag(tmp_path, "mcp", "--http", "--host", "0.0.0.0")
+    assert open_to_all.code == 1 and "ARAG_TOKEN" in open_to_all.err
+    no_http = run_arag(tmp_path, "mcp", "--port", "8766")
+    assert no_http.code == 2 and "go with --http" in no_http.err

@@ -52,9 +52,11 @@ class EventStream(Response):
         making = asyncio.create_task(self._make(ready))
         gone = asyncio.create_task(_until_gone(receive))
         sending = asyncio.create_task(self._send_all(ready, scope, receive, send))
+        # The generator's time-out may come while a client that is slow to read is waited for.
+        making.add_done_callback(lambda task: task.cancelled() and sending.cancel())
         try:
             await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
+            if sending.done() and not sending.cancelled():
                 sending.result()
         except OSError:
             pass  # the client went while it was being sent something
