@@ -24,7 +24,7 @@ _SNIPPET_FLOOR = 0.2
 _SNIPPET_SENTENCES = 2
 _SNIPPET_LENGTH = 600  # characters
 
-_STOP_WORDS = """
+_STOP_LIST = """
     a an the this that these those it its he she they them his her their we us our you your i my
     me who whom whose which what when where how why is are was were be been being am do does did
     done have has had having will would shall should can could may might must of in on at by for
@@ -36,7 +36,7 @@ _STOP_WORDS = """
     但 则 因 因为 所以 如果 根据 按照 关于 一个 这个 那个 这些 那些 可以 应当 进行 以及 其中
     我们 他们 它 他 她 有 是否 否 是的 文档 资料 段落 上述 以下 如下 不 没有 没 未 无 非
 """
-_STOP = frozenset(_STOP_WORDS.split())
+STOP_WORDS = frozenset(_STOP_LIST.split())
 _NEGATIONS = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )
@@ -145,7 +145,7 @@ class Support:
         """The first word if it may be a name: capital, in no passage, no word-like ending."""
         first = re.match(r"[\W_]*([A-Z][a-z]+)\b", sentence)
         word = first.group(1).lower() if first else ""
-        if not word or word in _STOP or _WORD_ENDING.search(word):
+        if not word or word in STOP_WORDS or _WORD_ENDING.search(word):
             return frozenset()
         known = self._document_frequency.keys() | frozenset().union(
             *(shown.heading.words for shown in self._shown)
@@ -202,7 +202,7 @@ def _analyse(text: str) -> _Sentence:
     found = words(plain)
     numbers = frozenset(n.replace(",", "").rstrip(".") for n in _NUMBER.findall(plain))
     negative = bool(_NEGATIONS.search(plain)) or not _HAN_NEGATIONS.isdisjoint(found)
-    content = frozenset(_stem(w) for w in found if w not in _STOP and not w.isdigit())
+    content = frozenset(_stem(w) for w in found if w not in STOP_WORDS and not w.isdigit())
     return _Sentence(text.strip(), content | numbers, numbers, negative)
 
 
@@ -219,7 +219,7 @@ def _names(sentence: str) -> frozenset[str]:
         for m in _NAME.finditer(plain)
         if m.start() > 0 or any(c.isupper() for c in m.group()[1:])
     }
-    names = {name for name in found if name not in _STOP and len(name) > 1}
+    names = {name for name in found if name not in STOP_WORDS and len(name) > 1}
     if _HAN_RUN.search(plain):
         import rjieba
 

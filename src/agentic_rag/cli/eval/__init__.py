@@ -2,7 +2,7 @@
 
 import typer
 
-from agentic_rag.cli.eval import judge, run, sweep
+from agentic_rag.cli.eval import judge, retrieval, run, sweep
 
 app = typer.Typer(
     name="eval",
@@ -14,3 +14,4 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("judge")(judge.judge)
+app.command("retrieval")(retrieval.retrieval)
