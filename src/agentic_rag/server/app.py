@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -14,14 +15,30 @@ from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
 from agentic_rag.mcp_server.http import McpOverHttp
 from agentic_rag.mcp_server.serving import Serving
 from agentic_rag.server.authorisation import Authorisation, token_of
+from agentic_rag.server.body_limits import BodyLimits
 from agentic_rag.server.errors import tell_errors
-from agentic_rag.server.routes import health, openai_protocol
+from agentic_rag.server.questions import Asked, events_of
+from agentic_rag.server.request_log import HEADER, RequestLog
+from agentic_rag.server.routes import (
+    ask,
+    docs,
+    health,
+    metrics,
+    openai_protocol,
+    reading,
+    search,
+    sessions,
+    traces,
+)
 from agentic_rag.server.state import new_state
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from agentic_rag.config import Settings
+
+_THREADS = 32
+_UPLOADS = "/api/documents"  # counts its files itself, see `server.max_upload_mb`
 
 
 def create_app(
@@ -37,16 +54,18 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         opened = await asyncio.to_thread(_opened, settings) if kb is None else kb
-        app.state.server = new_state(settings, opened, model)
+        state = app.state.server = new_state(settings, opened, model)
+        # Questions wait in threads for files and models; asyncio's own number is 6 on two cores.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "work"))
         async with mcp.running():
             yield
+        state.searching.shutdown(wait=False, cancel_futures=True)
 
     mcp = McpOverHttp(
         Serving(
             settings,
             lambda create: app.state.server.kb,
-            lambda: app.state.server.gate.entered(),
-            model=model,
+            lambda question, strategy: events_of(app.state.server, Asked(question, strategy)),
         )
     )
     app = FastAPI(
@@ -58,8 +77,8 @@ def create_app(
         middleware=_middleware(settings, token),
     )
     tell_errors(app)
-    app.include_router(health.router)
-    app.include_router(openai_protocol.router)
+    for part in (ask, sessions, traces, search, reading, openai_protocol, health, metrics, docs):
+        app.include_router(part.router)
     app.router.routes.append(mcp.route)
     return app
 
@@ -72,16 +91,21 @@ def _middleware(settings: "Settings", token: str | None) -> list[Middleware]:
     """From the outermost to the innermost. CORS is before authorisation, as a browser's preflight
     request carries no token."""
     origins = settings.server.allow_origins
-    layers = [Middleware(Authorisation, token=token, origins=origins)]
+    most = settings.server.max_body_kb * 1024
+    layers = [
+        Middleware(RequestLog),
+        Middleware(Authorisation, token=token, origins=origins),
+        Middleware(BodyLimits, most=most, paths={_UPLOADS: None}),
+    ]
     if origins:
         cors = Middleware(
             CORSMiddleware,
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["X-Request-ID", "Retry-After"],
+            allow_headers=["Authorization", "Content-Type", HEADER],
+            expose_headers=[HEADER, "Retry-After"],
         )
-        layers.insert(0, cors)
+        layers.insert(1, cors)
     return layers
 
 

@@ -23,6 +23,8 @@ from agentic_rag.knowledge_base.records import (
     NoKnowledgeBase,
     UnknownDocument,
 )
+from agentic_rag.models.connect import ModelUnavailable
+from agentic_rag.models.embedded import ModelFileUnusable
 from agentic_rag.models.embedder import EmbeddingFailed
 from agentic_rag.server.question_gate import TooManyQuestions
 from agentic_rag.server.traces import UnknownTrace
@@ -38,6 +40,8 @@ _STATUS: Mapping[type[AragError], int] = {
     UnreadableSession: 409,
     TooManyQuestions: 429,
     AnswerFailed: 502,
+    ModelUnavailable: 503,
+    ModelFileUnusable: 503,
     DamagedKnowledgeBase: 503,
     EmbeddingFailed: 503,
     EmbeddingModelMismatch: 503,
@@ -46,7 +50,12 @@ _STATUS: Mapping[type[AragError], int] = {
     SessionsUnwritable: 503,
 }
 _OTHERS = 400
-_NAMES = {404: "not_found", 405: "method_not_allowed"}
+_NAMES = {
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    413: "too_large",
+}
 _SAID = {
     404: "There is nothing at this address; /docs lists what there is.",
     405: "This address does not take that method; /docs lists what it takes.",
@@ -82,8 +91,9 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def status_of(error: AragError) -> int:
     """The HTTP status that tells an error best."""
+    own = getattr(error, "status", None)  # of an error that only a route raises
     found = (_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
-    return next(found, _OTHERS)
+    return own if isinstance(own, int) else next(found, _OTHERS)
 
 
 def code_of(error: AragError) -> str:

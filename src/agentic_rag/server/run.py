@@ -10,12 +10,16 @@ import uvicorn
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
 from agentic_rag.server.app import create_app
+from agentic_rag.server.connections import PromptH11Protocol
+from agentic_rag.server.request_log import log_as_json
+from agentic_rag.server.spans import configure
 
 if TYPE_CHECKING:
     from agentic_rag.config import Settings
 
 _GRACE = 3  # seconds that requests have to end when the server stops
 _BACKLOG = 2048
+_CONNECTIONS = 800  # below the 1,024 files that a process may commonly have open
 
 
 class CannotListen(AragError):
@@ -28,10 +32,16 @@ def serve(settings: "Settings", *, tell: Callable[[str], None], open_page: bool 
     kb = KnowledgeBase.open(settings.kb, settings=settings)
     app = create_app(settings, kb=kb)
     listener = listening(settings.server.host, settings.server.port)
+    log_as_json()
+    if said := configure():
+        tell(f"note: {said}")
     config = uvicorn.Config(
         app,
+        http=PromptH11Protocol,
+        ws="none",
+        log_config=None,
         access_log=False,
-        log_level="warning",
+        limit_concurrency=_CONNECTIONS,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
     )

@@ -1,19 +1,28 @@
 """What the routes of a server share: the knowledge base, the places for questions, the stores."""
 
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from agentic_rag.config import Settings
 from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
+from agentic_rag.server.counts import Counts
 from agentic_rag.server.question_gate import QuestionGate
 from agentic_rag.server.traces import TraceStore
 from agentic_rag.sessions import SessionStore
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _KEPT_TRACES = 1000
 
@@ -28,7 +37,15 @@ class ServerState:
     gate: QuestionGate
     sessions: SessionStore
     traces: TraceStore
+    counts: Counts
+    searching: ThreadPoolExecutor
     model: "str | Model | None" = None
+
+    async def in_search_thread(self, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The result of a blocking call that computes. Such calls have threads of their own, as
+        many as there are processors, so that many searches delay one another and nothing else."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.searching, partial(call, *given, **named))
 
 
 def new_state(
@@ -36,12 +53,15 @@ def new_state(
 ) -> ServerState:
     """The state of a server over `kb`."""
     server = settings.server
+    gate = QuestionGate(server.concurrent_questions, server.queued_questions)
     return ServerState(
         settings,
         kb,
-        QuestionGate(server.concurrent_questions, server.queued_questions),
+        gate,
         SessionStore(kb.directory),
         TraceStore(kb.directory, _KEPT_TRACES),
+        Counts(gate),
+        ThreadPoolExecutor(max(2, os.cpu_count() or 2), "search"),
         model,
     )
 

@@ -1,6 +1,5 @@
 """`/v1/models` and `/v1/chat/completions`: each strategy as a model of OpenAI's protocol."""
 
-import asyncio
 import json
 import logging
 import time
@@ -19,6 +18,7 @@ from agentic_rag.server import openai_wire as wire
 from agentic_rag.server.errors import code_of, invalid, status_of
 from agentic_rag.server.event_stream import ClientGone, EventStream, while_connected
 from agentic_rag.server.question_gate import TooManyQuestions
+from agentic_rag.server.questions import Asked, events_of, raised
 from agentic_rag.server.state import ServerState, State
 from agentic_rag.strategies.answer import Answer
 from agentic_rag.strategies.events import (
@@ -28,7 +28,7 @@ from agentic_rag.strategies.events import (
     RunFailed,
     RunFinished,
 )
-from agentic_rag.strategies.run import AnswerFailed, stream
+from agentic_rag.strategies.run import AnswerFailed
 from agentic_rag.strategies.step_line import step_line
 
 _logger = logging.getLogger(__name__)
@@ -40,10 +40,6 @@ _GONE = 499  # nginx's status for a client that went; nobody gets it
 # that failed would fail, and cost, again.
 _NOT_AGAIN = {"x-should-retry": "false"}
 _TYPES = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
-
-
-class TookTooLong(AnswerFailed):
-    """A question was stopped at `server.question_timeout`."""
 
 
 class _Route(APIRoute):
@@ -81,7 +77,11 @@ async def chat_completions(request: Request, body: wire.ChatRequest, state: Stat
     """Answer the last message, with its sources; streamed where `stream` is set."""
     asked = wire.asked(body)
     events = _events(state, asked)
-    named: dict[str, Any] = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
+    named: dict[str, Any] = {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "created": int(time.time()),
+        "model": body.model,
+    }
     link = wire.Link(str(request.base_url))
     if body.stream:
         usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -106,29 +106,13 @@ async def chat_completions(request: Request, body: wire.ChatRequest, state: Stat
 
 
 async def _events(state: ServerState, asked: wire.Asked) -> AsyncGenerator[Event, None]:
-    """The events of the question, within the time that a question may take; a run that fails
-    raises."""
-    seconds = state.settings.server.question_timeout
-    events = stream(
-        state.kb,
-        asked.question,
-        strategy=asked.strategy,
-        settings=state.settings,
-        model=state.model,
-        history=asked.history,
-    )
-    async with state.gate.entered():
-        try:
-            async with asyncio.timeout(seconds), aclosing(events):
-                async for event in events:
-                    if isinstance(event, RunFailed) and event.code != "unexpected":
-                        raise AnswerFailed(event.error)
-                    yield event
-        except TimeoutError:
-            raise TookTooLong(
-                f"The question took longer than {seconds:g} seconds and was stopped; ask "
-                "something narrower, or raise server.question_timeout."
-            ) from None
+    """The events of the question; a run that fails raises."""
+    question = Asked(asked.question, asked.strategy, history=asked.history)
+    async with aclosing(events_of(state, question)) as events:
+        async for event in events:
+            if isinstance(event, RunFailed):
+                raise raised(event)
+            yield event
 
 
 async def _streamed(
