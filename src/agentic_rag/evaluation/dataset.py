@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentic_rag.documents.cleaning import clean_text
 from agentic_rag.errors import AragError
 from agentic_rag.evaluation.records import GoldQuestion
 
@@ -52,6 +53,8 @@ def load_dataset(directory: Path) -> Dataset:
         records = json.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise BadDataset(f"{path} cannot be read ({error.strerror}).") from None
+    except RecursionError:
+        raise BadDataset(f"{path} is nested too deeply to be questions; correct it.") from None
     except ValueError as error:
         raise BadDataset(f"{path} is not JSON ({error}); correct it.") from None
     if not isinstance(records, list) or not records:
@@ -79,22 +82,23 @@ def check_ids(questions: Sequence[GoldQuestion], place: object) -> None:
 
 def question_from(record: object, place: str) -> GoldQuestion:
     """A question as A-RAG's form writes it: `qid` or `id`, `question`, `answer`, and optionally
-    `answer_aliases`, `supporting_chunk_ids` and `type`. `place` is named where it is wrong."""
+    `answer_aliases`, `supporting_chunk_ids`, and `type` or `question_type`. `place` is named where
+    it is wrong."""
     if not isinstance(record, Mapping):
         raise BadDataset(f"{place} is no object with `qid` and `question`; correct it.")
     qid = record.get("qid", record.get("id"))
-    if isinstance(qid, bool) or not isinstance(qid, str | int) or not str(qid).strip():
+    if isinstance(qid, bool) or not isinstance(qid, str | int) or not _clean(qid):
         raise BadDataset(f"{place} has no `qid`; give each question an id of its own.")
     question = record.get("question")
-    if not isinstance(question, str) or not question.strip():
+    if not isinstance(question, str) or not _clean(question):
         raise BadDataset(f"{place} has no text in `question`; correct it.")
     return GoldQuestion(
-        qid=str(qid).strip(),
-        question=question.strip(),
+        qid=_clean(qid),
+        question=_clean(question),
         answer=_answer(record.get("answer"), place),
         aliases=_texts(record.get("answer_aliases"), f"{place}: `answer_aliases`"),
         supporting=_texts(record.get("supporting_chunk_ids"), f"{place}: `supporting_chunk_ids`"),
-        kind=str(record.get("type") or ""),
+        kind=_clean(record.get("type") or record.get("question_type") or ""),
     )
 
 
@@ -104,7 +108,7 @@ def _answer(value: object, place: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str | int | float):
-        return str(value).strip()
+        return _clean(value)
     raise BadDataset(f"{place}: `answer` must be text; other right forms go in `answer_aliases`.")
 
 
@@ -115,4 +119,8 @@ def _texts(value: object, place: str) -> tuple[str, ...]:
         isinstance(one, str | int) and not isinstance(one, bool) for one in value
     ):
         raise BadDataset(f"{place} must be a list of texts; correct it.")
-    return tuple(dict.fromkeys(str(one).strip() for one in value if str(one).strip()))
+    return tuple(dict.fromkeys(text for one in value if (text := _clean(one))))
+
+
+def _clean(value: object) -> str:
+    return clean_text(str(value)).strip()

@@ -2,7 +2,7 @@
 
 import typer
 
-from agentic_rag.cli.eval import judge, retrieval, run, sweep
+from agentic_rag.cli.eval import judge, prepare, retrieval, run, sweep
 
 app = typer.Typer(
     name="eval",
@@ -11,6 +11,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure how well each strategy answers questions whose answers are known.",
 )
+app.command("prepare")(prepare.prepare)
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("judge")(judge.judge)
