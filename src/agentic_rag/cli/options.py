@@ -149,6 +149,9 @@ _OPTION_OF = {
     "agent.token_budget": "--budget",
     "agent.max_cost": "--cost",
     "agent.effort": "--effort",
+    "evaluation.judge_model": "--judge",
+    "evaluation.max_cost": "--max-cost",
+    "evaluation.workers": "--workers",
 }
 
 

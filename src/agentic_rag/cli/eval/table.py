@@ -17,7 +17,9 @@ def show_table(scored: "ScoredRun") -> None:
 
     info = scored.run.info
     title = f"{info.dataset}, {info.model}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, collapse_padding=True
+    )
     table.add_column("variant", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)

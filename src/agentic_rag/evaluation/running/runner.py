@@ -276,6 +276,9 @@ async def _result(state: _State, variant: Variant, question: GoldQuestion) -> Re
     if answer is None:
         answer = _so_far(question, events)
         error = error or "The strategy ended without an answer."
+    elif answer.status == "model_failed":  # passages stand in for it
+        said = [notice.message for notice in answer.notices if notice.level == "error"]
+        error = said[-1] if said else "The model failed."
     return Result(
         variant=variant.name,
         qid=question.qid,
@@ -290,7 +293,7 @@ async def _result(state: _State, variant: Variant, question: GoldQuestion) -> Re
 def _outcome(answer: Answer | None, error: str) -> Literal["answered", "unanswered", "failed"]:
     if error or answer is None:
         return "failed"
-    if answer.unanswered or answer.status == "insufficient":
+    if answer.unanswered or answer.status == "insufficient":  # or passages stand in for it
         return "unanswered"
     return "answered"
 

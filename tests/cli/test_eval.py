@@ -1,0 +1,135 @@
+"""`arag eval run`, `sweep` and `judge` as commands: tables, bad input, killing and going on."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from agentic_rag.evaluation.running.result_file import read_results
+from tests.cli.running import ARAG, Arag, run_arag
+from tests.cli.slow_model import SlowModel, serving
+
+COUNT = 8
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    folder = tmp_path / "水泵 set"
+    folder.mkdir()
+    chunks = [{"id": f"c{n}", "text": f"Pump {n} has {n + 3} blades."} for n in range(COUNT)]
+    questions = [
+        {
+            "qid": f"q{n}",
+            "question": f"How many blades has pump {n}?",
+            "answer": f"{n + 3} blades",
+            "supporting_chunk_ids": [f"c{n}"],
+        }
+        for n in range(COUNT)
+    ]
+    (folder / "chunks.json").write_text(json.dumps(chunks))
+    (folder / "questions.json").write_text(json.dumps(questions))
+    return folder
+
+
+def test_a_run_prints_its_table_and_the_same_again_asks_nothing(
+    arag: Arag, dataset: Path, tmp_path: Path
+) -> None:
+    first = arag("eval", "run", dataset, "--strategy", "naive,workflow", "--model", "none")
+    run_dir = tmp_path / "runs" / dataset.name
+    size = (run_dir / "results.jsonl").stat().st_size
+    second = arag(
+        "eval", "run", dataset, "--strategy", "naive,workflow", "--model", "none", "--json"
+    )
+
+    assert first.code == 0, first.err
+    assert "naive" in first.out and "workflow" in first.out
+    assert f"asking: {2 * COUNT} of {2 * COUNT}" in first.err
+    assert (run_dir / "results.jsonl").stat().st_size == size
+    summaries = {one["variant"]: one for one in second.json["summaries"]}
+    assert summaries["naive"]["questions"] == COUNT
+    assert summaries["naive"]["contain"]["mean"] == 1.0  # the best passages hold every answer
+    assert summaries["naive"]["recall_at"]["5"]["mean"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "nowhere"], 1, "There is no folder nowhere"),
+        (["run", ".", "--strategy", "naiv"], 1, "There is no strategy 'naiv'"),
+        (["run", "."], 1, "There is no questions.json in"),
+        (["run", ".", "--limit", "0"], 2, "--limit"),
+        (["run", ".", "--max-cost", "-1"], 2, "--max-cost"),
+        (["sweep", "."], 2, "--max-steps or --effort"),
+        (["sweep", ".", "--max-steps", "5,x"], 2, "no list of numbers"),
+        (["sweep", ".", "--effort", "hard"], 1, "There is no effort 'hard'"),
+        (["judge", "nowhere"], 1, "There is no run in nowhere"),
+    ],
+)
+def test_bad_input_is_one_sentence(arag: Arag, words: list[str], code: int, said: str) -> None:
+    ran = arag("eval", *words)
+
+    assert ran.code == code, ran.err
+    assert said in " ".join(ran.err.replace("│", " ").split())
+    assert "Traceback" not in ran.err
+
+
+def test_questions_without_a_corpus_need_a_knowledge_base(
+    arag: Arag, dataset: Path, tmp_path: Path
+) -> None:
+    (dataset / "chunks.json").rename(tmp_path / "elsewhere.json")
+
+    ran = arag("eval", "run", dataset, "--model", "none")
+
+    assert ran.code == 1
+    assert "Name their knowledge base with --kb." in ran.err
+
+
+def test_a_knowledge_base_of_other_chunks_is_refused(
+    arag: Arag, dataset: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "note.txt").write_text("Something else altogether stands here.")
+    arag("index", "note.txt", "--kb", "other")
+
+    ran = arag("eval", "run", dataset, "--model", "none", "--kb", "other")
+
+    assert ran.code == 1
+    assert "holds 1 chunks" in ran.err and "Name another one with --kb" in ran.err
+
+
+def test_killed_and_stopped_anywhere_no_question_is_lost_and_none_is_asked_twice(
+    dataset: Path, tmp_path: Path
+) -> None:
+    assert run_arag(tmp_path, "index", dataset / "chunks.json", "--kb", "base").code == 0
+    words = ["eval", "run", dataset, "--kb", "base", "-o", "run", "--model", "any", "-q"]
+    words += ["--strategy", "naive", "--workers", "1"]
+    with serving(SlowModel(["It has", " 3 blades."], pause=0.1)) as model:
+        environment = {**os.environ, "ARAG_BASE_URL": model.address}
+        for fall in range(3):
+            running = subprocess.Popen(
+                [*ARAG, *map(str, words)],
+                cwd=tmp_path,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            asked = len(model.bodies)
+            while len(model.bodies) < asked + 1 + fall:
+                assert running.poll() is None
+                time.sleep(0.01)
+            running.send_signal(signal.SIGKILL if fall % 2 == 0 else signal.SIGINT)
+            _, err = running.communicate(timeout=60)
+            assert running.returncode == (-signal.SIGKILL if fall % 2 == 0 else 130), err
+        kept = {result.qid for result in read_results(tmp_path / "run")}
+        before = len(model.bodies)
+        last = run_arag(tmp_path, *words, "--json", ARAG_BASE_URL=model.address)
+
+    assert last.code == 0, last.err
+    results = read_results(tmp_path / "run")
+    assert sorted(result.qid for result in results) == [f"q{n}" for n in range(COUNT)]
+    assert all(result.tries == 1 for result in results)
+    assert 0 < len(kept) < COUNT
+    assert len(model.bodies) - before == COUNT - len(kept)
