@@ -15,6 +15,7 @@ from agentic_rag.strategies.pipeline.parts import Run, finished, text_from
 from agentic_rag.strategies.pipeline.prompts import filled, read
 from agentic_rag.strategies.reply import Prompt, Reply
 from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.language import is_chinese
 from agentic_rag.text.tokens import prefix_of_tokens
 
@@ -77,7 +78,7 @@ async def _said(run: Run, name: str, prompt: Prompt) -> AsyncGenerator[Event | s
         async for piece in pieces:
             if isinstance(piece, Notice):
                 yield piece
-            else:
+            elif not isinstance(piece, Piece):
                 last = piece
     problem = last if isinstance(last, str) else ""
     text = ""

@@ -1,5 +1,6 @@
 """The answer: from compressed passages, in one of four forms, refined by the best passage."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -7,26 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentic_rag.retrieval.compression import bm25_extract
-from agentic_rag.strategies.answer import Answer, Status
+from agentic_rag.strategies.answer import Status
 from agentic_rag.strategies.answering import AnswerForm, model_answer, passages_answer
-from agentic_rag.strategies.citations import cite
 from agentic_rag.strategies.demonstration import demonstration_prompt, readable
-from agentic_rag.strategies.events import (
-    AnswerDelta,
-    Event,
-    Notice,
-    RunFinished,
-    StepStarted,
-    Usage,
-    UsageReported,
-)
+from agentic_rag.strategies.events import Event, Notice, StepStarted, Usage, UsageReported
 from agentic_rag.strategies.passages import passages_block
 from agentic_rag.strategies.phrases import say, says_not_found
 from agentic_rag.strategies.pipeline.parts import Ranking, Run, finished, text_from
 from agentic_rag.strategies.pipeline.prompts import filled, read
-from agentic_rag.strategies.remarks import on_marks
+from agentic_rag.strategies.pipeline.refining import Draft, Writing, given, refine, so_far
 from agentic_rag.strategies.reply import Prompt, Reply
 from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -75,45 +68,53 @@ async def _by_model(
         async for event in model_answer(run.question, form, hits, everything, step=run.step + 1):
             yield event
         return
-    drafts: list[str] = []
-    for one in rankings:
-        async for said in _draft(run, one):
-            if isinstance(said, str):
-                drafts.append(said)
-            else:
-                yield said
-    draft = _chosen(run, drafts)
-    if not draft:
-        form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
-        events = model_answer(run.question, form, hits, everything, step=run.step + 1)
-    elif run.settings.refine and not says_not_found(draft):
-        best = rankings[0].passages[:1]
-        form = AnswerForm(
-            _NAME, lambda kept: _refining(run, draft, best), spent=run.usage, shown=tuple(best)
-        )
-        events = model_answer(run.question, form, hits, everything, step=run.step + 1)
-    else:
-        events = _given(run, draft, everything)
-    async with aclosing(events):
-        async for event in events:
-            yield event
+    drafts: list[Draft] = []
+    writing = Writing(run, hits, everything)
+    try:
+        for one in rankings:
+            async for said in _draft(run, one):
+                if isinstance(said, Draft):
+                    drafts.append(said)
+                else:
+                    yield said
+        draft = _chosen(run, drafts)
+        if draft is None:
+            form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
+            events = model_answer(run.question, form, hits, everything, step=run.step + 1)
+        elif run.settings.refine and not says_not_found(draft.text):
+            events = refine(writing, draft, rankings[0].passages[:1])
+        else:
+            events = given(writing, draft)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except asyncio.CancelledError:  # the question is stopped: the draft is the answer so far
+        if draft := _chosen(run, drafts):
+            for event in so_far(writing, draft):
+                yield event
+            yield UsageReported(usage=run.usage)
+        raise
 
 
-async def _draft(run: Run, one: Ranking) -> AsyncGenerator[Event | str, None]:
+async def _draft(run: Run, one: Ranking) -> AsyncGenerator[Event | Draft, None]:
     """An answer from one ranking's passages, not yet shown."""
     step, started = run.next_step(), time.monotonic()
     chat = run.question.chat
     ids = [passage.chunk_id for passage in one.passages]
     yield StepStarted(step=step, name="draft", input={"model": chat.name, "passages": ids})
-    last: Reply | str = ""
-    async with aclosing(text_from(run, _prompt(run, one.passages))) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Notice):
-                yield piece
-            else:
-                last = piece
     tokens = count_tokens(passages_block(one.passages))
     run.usage += Usage(retrieved_tokens=tokens)
+    last: Reply | str = ""
+    try:
+        async with aclosing(text_from(run, _prompt(run, one.passages))) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Notice):
+                    yield piece
+                elif not isinstance(piece, Piece):
+                    last = piece
+    except asyncio.CancelledError:
+        yield UsageReported(usage=run.usage)
+        raise
     text, usage, problem = "", Usage(retrieved_tokens=tokens), ""
     if isinstance(last, Reply):
         text = last.text
@@ -123,39 +124,20 @@ async def _draft(run: Run, one: Ranking) -> AsyncGenerator[Event | str, None]:
         problem = last
     yield finished(step, "draft", started, {"text": text}, usage=usage, error=problem)
     yield UsageReported(usage=run.usage)
-    if text:
-        yield text
+    if isinstance(last, Reply) and text:
+        yield Draft(text, last.cut_off, last.broken_off)
 
 
-def _chosen(run: Run, drafts: Sequence[str]) -> str:
+def _chosen(run: Run, drafts: Sequence[Draft]) -> Draft | None:
     """The answer of one route, the longer of two, or both one after the other."""
-    useful = [draft for draft in drafts if not says_not_found(draft)] or list(drafts[:1])
-    if run.settings.fusion == "joined":
-        return "\n\n".join(useful)
-    return max(useful, key=len, default="")
-
-
-async def _given(run: Run, text: str, passages: list[Passage]) -> AsyncGenerator[Event, None]:
-    """`text`, a model's whole answer, with its marks checked."""
-    cited = cite(text, passages)
-    yield AnswerDelta(text=cited.text, citations=cited.citations)
-    for remark in on_marks(cited.removed):
-        yield remark
-    yield UsageReported(usage=run.usage)
-    yield RunFinished(
-        answer=Answer(
-            question=run.question.text,
-            text=cited.text,
-            raw_text=text,
-            citations=cited.citations,
-            unsupported=tuple(s for s in cited.unsupported if not says_not_found(s)),
-            removed_citations=cited.removed,
-            usage=run.usage,
-            status="insufficient" if says_not_found(cited.text) else "answered",
-            strategy=_NAME,
-            model=run.question.chat.name,
+    useful = [draft for draft in drafts if not says_not_found(draft.text)] or list(drafts[:1])
+    if run.settings.fusion == "joined" and useful:
+        return Draft(
+            "\n\n".join(draft.text for draft in useful),
+            any(draft.cut_off for draft in useful),
+            any(draft.broken_off for draft in useful),
         )
-    )
+    return max(useful, key=lambda draft: len(draft.text), default=None)
 
 
 def _compressed(run: Run, passages: Sequence[Passage]) -> list[Passage]:
@@ -187,14 +169,3 @@ def _prompt(run: Run, passages: Sequence[Passage]) -> Prompt:
         question=run.question.text,
     )
     return Prompt(instructions=system, user=user)
-
-
-def _refining(run: Run, draft: str, best: Sequence[Passage]) -> Prompt:
-    user = filled(
-        "refine.question",
-        run.language,
-        passages=passages_block(best),
-        question=run.question.text,
-        answer=draft,
-    )
-    return Prompt(instructions=read("refine", run.language), user=user)

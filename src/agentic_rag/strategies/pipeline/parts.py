@@ -1,5 +1,6 @@
 """What the stages share: the run at hand, and one plain request to the chat model."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -13,7 +14,9 @@ from agentic_rag.strategies.listwise import Listwise
 from agentic_rag.strategies.question import Question
 from agentic_rag.strategies.reply import ModelCallFailed, Prompt, Reply, Retrying, stream_reply
 from agentic_rag.strategies.support import Passage
+from agentic_rag.strategies.thoughts import Piece
 from agentic_rag.text.language import is_chinese
+from agentic_rag.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from agentic_rag.config import Pipeline, Settings
@@ -70,8 +73,9 @@ def check_pipeline(settings: "Settings") -> None:
 
 async def text_from(
     run: Run, prompt: Prompt, request: Mapping[str, Any] | None = None
-) -> AsyncGenerator[Notice | Reply | str, None]:
-    """Ask the chat model; last its `Reply`, or a sentence that says why there is none."""
+) -> AsyncGenerator[Notice | Piece | Reply | str, None]:
+    """Ask the chat model: pieces as they come, a notice where it is asked again and what came so
+    far does not count; last its `Reply`, or a sentence that says why there is none."""
     settings, chat = run.question.settings, run.question.chat
     assert chat.connect is not None
     wanted = dict(request or {})
@@ -86,6 +90,8 @@ async def text_from(
         asked["temperature"] = settings.temperature
     elif chat.demonstration:
         asked["temperature"] = 0.0
+    received: list[str] = []
+    tries = 1
     try:
         async with chat.connect() as model:
             replies = stream_reply(
@@ -98,16 +104,29 @@ async def text_from(
             )
             async with aclosing(replies) as pieces:
                 async for piece in pieces:
+                    if isinstance(piece, Retrying):
+                        tries += 1
+                        yield Notice(level="info", code="model_retried", message=piece.reason)
+                        continue
                     if isinstance(piece, Reply):
                         run.usage += piece.usage
-                        yield piece
-                    elif isinstance(piece, Retrying):
-                        yield Notice(level="info", code="model_retried", message=piece.reason)
+                    else:
+                        received.append(piece.text)
+                    yield piece
     except ModelCallFailed as failure:
         run.usage += Usage(model_requests=failure.requests, cost=chat.cost)
         yield str(failure)
     except AragError as error:  # the model's file or endpoint, before any request
         yield str(error)
+    except asyncio.CancelledError:  # what is stopped has cost something all the same
+        run.usage += Usage(
+            input_tokens=count_tokens(prompt.instructions + prompt.user),
+            output_tokens=count_tokens("".join(received)),
+            model_requests=tries,
+            cost=chat.cost,
+            estimated=True,
+        )
+        raise
 
 
 def finished(
