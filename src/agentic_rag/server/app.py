@@ -31,6 +31,7 @@ from agentic_rag.server.routes import (
     traces,
 )
 from agentic_rag.server.state import new_state
+from agentic_rag.server.web import router as web
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -79,6 +80,8 @@ def create_app(
     tell_errors(app)
     for part in (ask, sessions, traces, search, reading, openai_protocol, health, metrics, docs):
         app.include_router(part.router)
+    app.include_router(web.router)
+    app.mount("/static", web.static_files, name="static")
     app.router.routes.append(mcp.route)
     return app
 
