@@ -158,7 +158,7 @@ def refuse_to_overwrite(directory: Path) -> None:
     """Raise `BadDataset` where there is a dataset in `directory` already."""
     for path in (directory / QUESTIONS, directory / CHUNKS):
         if path.exists():
-            raise BadDataset(f"There is a {path} already; --force overwrites it.")
+            raise BadDataset(f"{path} is there already; --force overwrites it.")
 
 
 def write_dataset(prepared: Prepared, directory: Path, *, overwrite: bool = False) -> None:
