@@ -205,6 +205,40 @@ def test_what_stands_on_most_pages_is_left_out_and_so_is_a_line_said_twice(tmp_p
     assert found[8].text.split() == ["Careful.", "The", "rest.", "1", "1"]
 
 
+def test_what_the_tree_does_not_name_is_read_as_what_it_is_or_told(tmp_path: Path) -> None:
+    inner = write_zedx(tmp_path / "i.zedx", {"x.html": page("<p>Deep.</p>")}, Node("X", "x.html"))
+    zedx = write_zedx(
+        tmp_path / "m.zedx",
+        {
+            "a.html": page("<p>A.</p>"),
+            "more/h.md": "# Hints\n\nOil the hinge.",
+            "n.txt": "Plain words.",
+            "inner.zedx": inner.read_bytes(),
+            "search.json": "{}",
+            "data.bin": b"\0\1",
+            "a.css": "a {}", "a.js": "1", "a.png": b"x", "a.woff2": b"x", ".hidden/b.md": "no",
+        },
+        Node("A", "a.html"),
+    )  # fmt: skip
+    found = [_document(source) for source in _sources(zedx)]
+    assert [one.uri.removeprefix(f"{zedx.as_posix()}/") for one in found] == [
+        "a.html", "more/h.md", "n.txt", "inner.zedx",
+    ]  # fmt: skip
+    assert "Oil the hinge." in found[1].text
+    assert found[1].knowledge_path == ("m.zedx", "more")
+    assert "Deep." in found[3].text
+    told = (
+        "2 files that its nodetree.xml does not name are not read: search.json, data.bin; "
+        "unpack it to index them"
+    )
+    assert _problems(zedx) == [told]
+    packed = parse("given:m.zedx", zedx.read_bytes())
+    assert "Oil the hinge." in packed.text
+    assert told in packed.warnings
+    assert "no" not in packed.text.split()
+    assert any(one.startswith("'inner.zedx' in it is not read") for one in packed.warnings)
+
+
 def test_abbreviations_are_followed_by_what_they_stand_for() -> None:
     body = (
         '<p>The <span class="xref gxref" title="UPF--用户面功能">UPF</span> and the '

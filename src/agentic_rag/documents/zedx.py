@@ -3,7 +3,8 @@
 Each page is a document of its own. The names of the nodes above it are its knowledge path, and the
 name of its own node is its title where it has none. What stands at the head or foot of most pages,
 and a line that repeats the one before it, is left out. Pages that the tree does not name are filed
-by their folders. Styles, scripts and pictures are no documents.
+by their folders. Styles, scripts, fonts and pictures are no documents; what else it does not name
+and is none that could be read is told.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from agentic_rag.documents import file_types
 from agentic_rag.documents.archives import ArchivedFile, archived_files
 from agentic_rag.documents.beside import archive_beside, by_path
+from agentic_rag.documents.clutter import is_clutter
 from agentic_rag.documents.composition import Composition
 from agentic_rag.documents.document import Document
 from agentic_rag.documents.edits import Edit, edited
@@ -35,7 +37,16 @@ _TREE = "nodetree.xml"
 _MOST_TREE_BYTES = 50_000_000
 MOST_PAGE_BYTES = 50_000_000
 _NAMES_TOLD = 10
-_DOCUMENTS = frozenset(("html", "pdf", "word", "slides", "spreadsheet", "open_document", "rtf"))
+# Read though the tree does not name them. An archive is one document, as in any other archive.
+_DOCUMENTS = frozenset((
+    "html", "pdf", "word", "slides", "spreadsheet", "open_document", "rtf", "markdown", "rst",
+    "text", "csv", "epub", "eml", "mbox", "msg", "ipynb", "zip", "zedx",
+))  # fmt: skip
+# What pages are shown with, and nobody would look for.
+_TRIMMINGS = frozenset((
+    ".css", ".scss", ".less", ".js", ".mjs", ".cjs", ".map", ".svg", ".ico", ".cur", ".woff",
+    ".woff2", ".ttf", ".otf", ".eot", ".xsl",
+))  # fmt: skip
 # Furniture stands among the first or last lines of most pages; so many pages tell.
 _EDGE = 6
 _SAMPLE = 40
@@ -103,10 +114,17 @@ def manual_of(archive: Archive) -> Manual:
             places[file.path] = Place(node.above, node.name)
     if missing:
         problems.append(_missing(list(missing)))
+    unread: list[str] = []
     for file in files:
-        if file.path not in ordered and _is_document(file.path):
+        if file.path in ordered:
+            continue
+        if _is_document(file.path):
             ordered[file.path] = file
             places[file.path] = Place(tuple(file.path.split("/")[:-1]))
+        elif not (_is_trimming(file.path) or _is_clutter(file.path)):
+            unread.append(file.path)
+    if unread:
+        problems.append(_unread(unread))
     return Manual(tuple(ordered.values()), tuple(files), places, tuple(problems))
 
 
@@ -174,6 +192,8 @@ def read_zedx(uri: str, data: bytes, depth: int) -> Document:
         composition.warn(problem)
     open_path: tuple[str, ...] = ()
     for file in manual.files:
+        if _is_clutter(file.path):
+            continue
         try:
             if depth >= MOST_DEPTH or file.path.lower().endswith((".zip", SUFFIX)):
                 raise UnreadableDocument("it lies too deep, an archive in an archive; unpack it")
@@ -216,16 +236,42 @@ def _tree(archive: Archive, file: ArchivedFile) -> Nodetree:
 
 
 def _missing(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_TOLD])
-    more = f" and {len(names) - _NAMES_TOLD:,} more" if len(names) > _NAMES_TOLD else ""
     one = len(names) == 1
     what, verb = ("document", "is") if one else ("documents", "are")
-    return f"{len(names):,} {what} that its {_TREE} names {verb} not in it: {shown}{more}"
+    return f"{len(names):,} {what} that its {_TREE} names {verb} not in it: {_told(names)}"
+
+
+def _unread(names: list[str]) -> str:
+    one = len(names) == 1
+    what, verb = ("file", "is") if one else ("files", "are")
+    return (
+        f"{len(names):,} {what} that its {_TREE} does not name {verb} not read: {_told(names)}; "
+        "unpack it to index them"
+    )
+
+
+def _told(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_TOLD:,} more" if len(names) > _NAMES_TOLD else ""
+    return ", ".join(names[:_NAMES_TOLD]) + more
+
+
+def _family(path: str) -> str | None:
+    family, _ = file_types.BY_SUFFIX.get(PurePosixPath(path).suffix.lower(), (None, ""))
+    return family
 
 
 def _is_document(path: str) -> bool:
-    family, _ = file_types.BY_SUFFIX.get(PurePosixPath(path).suffix.lower(), (None, ""))
-    return family in _DOCUMENTS
+    return _family(path) in _DOCUMENTS
+
+
+def _is_clutter(path: str) -> bool:
+    return any(map(is_clutter, path.split("/")))
+
+
+def _is_trimming(path: str) -> bool:
+    located = PurePosixPath(path)
+    named = located.name.lower() == _TREE or located.suffix.lower() in _TRIMMINGS
+    return named or _family(path) == "picture"
 
 
 def _without(document: Document, furniture: frozenset[str]) -> Document:
