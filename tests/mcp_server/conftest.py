@@ -11,7 +11,7 @@ from mcp import Client
 from agentic_rag.config import Settings
 from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.mcp_server.server import mcp_server
-from agentic_rag.mcp_server.serving import Serving, so_many_at_a_time
+from agentic_rag.mcp_server.serving import Serving, asking
 from tests.cli.running import write_notes
 from tests.knowledge_base.embedders import HashEmbedder
 
@@ -42,8 +42,9 @@ def connect(kb: KnowledgeBase) -> Connect:
         model: Any = None,
     ) -> Client:
         used = settings or kb.settings
-        gate = so_many_at_a_time(used.server.concurrent_questions)
-        serving = Serving(used, lambda create: kb, gate, local=local, model=model)
+        serving = Serving(
+            used, lambda create: kb, asking(used, lambda create: kb, model), local=local
+        )
         return Client(mcp_server(serving), mode=mode)
 
     return connected

@@ -19,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agentic_rag.config import Server, Settings
 from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.mcp_server.http import mcp_app
-from agentic_rag.mcp_server.serving import Serving, so_many_at_a_time
+from agentic_rag.mcp_server.serving import Serving, asking
 from agentic_rag.server.app import create_app
 from agentic_rag.server.authorisation import TokenNeeded
 from tests.cli.running import ARAG, run_arag
@@ -30,7 +30,7 @@ TOKEN = "a-long-random-text-of-32-letters"
 
 
 def serving(kb: KnowledgeBase, settings: Settings, model: Any = None) -> Serving:
-    return Serving(settings, lambda create: kb, so_many_at_a_time(4), model=model)
+    return Serving(settings, lambda create: kb, asking(settings, lambda create: kb, model))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from agentic_rag.config import AgentSettings, Server, Settings
 from agentic_rag.documents.source import given_source
 from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.mcp_server.server import mcp_server
-from agentic_rag.mcp_server.serving import Serving, opened_when_needed, so_many_at_a_time
+from agentic_rag.mcp_server.serving import Serving, asking, opened_when_needed
 from agentic_rag.strategies.agent.prompts import described
 from agentic_rag.text.tokens import count_tokens
 from tests.mcp_server.conftest import Connect, said
@@ -131,9 +131,8 @@ async def test_a_chunk_that_was_read_is_sent_again_when_its_text_has_changed(
 NOTHING: list[Any] = [None, "null", "", ["null"], [None]]
 
 
-@pytest.mark.parametrize("nothing", NOTHING, ids=repr)
 async def test_an_optional_argument_that_says_nothing_is_as_left_out(
-    connect: Connect, mode: str, nothing: Any
+    connect: Connect, mode: str
 ) -> None:
     async with connect(mode=mode) as client:
 
@@ -142,27 +141,29 @@ async def test_an_optional_argument_that_says_nothing_is_as_left_out(
 
         plain = await called("keyword_search", keywords=["fee"])
         assert "12 euros" in plain
-        for name in ("top_k", "whole_words", "require_all"):
-            arguments = {"keywords": ["fee"], name: nothing, "again": True}
-            assert await called("keyword_search", **arguments) == plain
         listed = await called("list_documents")
-        for name in ("containing", "after", "limit"):
-            assert await called("list_documents", **{name: nothing}) == listed
         asked = await called("ask", question="What is the yearly fee?")
-        assert await called("ask", question="What is the yearly fee?", strategy=nothing) == asked
+        for nothing in NOTHING:
+            for name in ("top_k", "whole_words", "require_all"):
+                arguments = {"keywords": ["fee"], name: nothing, "again": True}
+                assert await called("keyword_search", **arguments) == plain
+            for name in ("containing", "after", "limit"):
+                assert await called("list_documents", **{name: nothing}) == listed
+            question = {"question": "What is the yearly fee?", "strategy": nothing}
+            assert await called("ask", **question) == asked
 
 
-@pytest.mark.parametrize("nothing", [*NOTHING, {}], ids=repr)
 async def test_a_needed_argument_that_says_nothing_is_asked_for(
-    connect: Connect, mode: str, nothing: Any
+    connect: Connect, mode: str
 ) -> None:
     needed = {"keyword_search": "keywords", "semantic_search": "query", "read_chunk": "chunk_ids"}
     async with connect(mode=mode) as client:
-        for tool, name in needed.items():
-            result = await client.call_tool(tool, {name: nothing})
-            assert result.is_error and f"`{name}` is missing" in said(result)
-        result = await client.call_tool("ask", {"question": nothing})
-        assert result.is_error and "The question" in said(result)
+        for nothing in (*NOTHING, {}):
+            for tool, name in needed.items():
+                result = await client.call_tool(tool, {name: nothing})
+                assert result.is_error and f"`{name}` is missing" in said(result)
+            result = await client.call_tool("ask", {"question": nothing})
+            assert result.is_error and "The question" in said(result)
         for tool in (*needed, "ask"):
             assert (await client.call_tool(tool)).is_error
 
@@ -380,7 +381,8 @@ async def test_where_there_is_no_knowledge_base_yet_each_tool_says_what_to_do(
     tmp_path: Path, mode: str
 ) -> None:
     settings = Settings(kb=tmp_path / "none", model="none")
-    serving = Serving(settings, opened_when_needed(settings), so_many_at_a_time(1), local=True)
+    opened = opened_when_needed(settings)
+    serving = Serving(settings, opened, asking(settings, opened), local=True)
     async with Client(mcp_server(serving), mode=mode) as client:
         for tool, arguments in (
             ("keyword_search", {"keywords": ["fee"]}),

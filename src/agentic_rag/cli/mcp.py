@@ -63,14 +63,10 @@ def mcp(
     flags = {name: value for name, value in server.items() if value is not None}
     settings = settings_for(ctx, kb, model=model, server=flags or None)
 
-    from agentic_rag.mcp_server.serving import Serving, opened_when_needed, so_many_at_a_time
+    from agentic_rag.mcp_server.serving import Serving, asking, opened_when_needed
 
-    serving = Serving(
-        settings,
-        opened_when_needed(settings),
-        so_many_at_a_time(settings.server.concurrent_questions),
-        local=not http,
-    )
+    knowledge_base = opened_when_needed(settings)
+    serving = Serving(settings, knowledge_base, asking(settings, knowledge_base), local=not http)
     if http:
         from agentic_rag.mcp_server.http import run_http
 

@@ -1,6 +1,5 @@
 """`ask`: a question answered by a strategy, with its sources."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING
 from agentic_rag.mcp_server.arguments import given, text
 from agentic_rag.mcp_server.serving import Reply, Serving, language_of
 from agentic_rag.mcp_server.wording import Language, note
+from agentic_rag.server.questions import TOOK_TOO_LONG
 from agentic_rag.strategies.agent.display import title_line
 from agentic_rag.strategies.events import RunFailed, RunFinished
-from agentic_rag.strategies.run import stream
 from agentic_rag.strategies.step_line import step_line
 
 if TYPE_CHECKING:
@@ -24,30 +23,25 @@ async def ask(serving: Serving, arguments: object, language: Language, tell: Tel
     values = given(arguments, ("question", "strategy"))
     question = text(values, "question")
     language = language_of(question, language)
-    kb = await asyncio.to_thread(serving.knowledge_base, False)
-    seconds = serving.settings.server.question_timeout
-    events = stream(
-        kb,
-        question,
-        strategy=text(values, "strategy").lower() or None,
-        settings=serving.settings,
-        model=serving.model,
-    )
     steps = 0
-    async with serving.gate(), aclosing(events):
-        try:
-            async with asyncio.timeout(seconds):
-                async for event in events:
-                    if said := step_line(event):
-                        steps += 1
-                        await tell(steps, said)
-                    if isinstance(event, RunFinished):
-                        return Reply(shown(event.answer, language))
-                    if isinstance(event, RunFailed) and event.code != "unexpected":
-                        return Reply(event.error, failed=True)
-        except TimeoutError:
-            return Reply(note("time_out", language, seconds=f"{seconds:g}"), failed=True)
+    events = serving.ask(question, text(values, "strategy").lower() or None)
+    async with aclosing(events):
+        async for event in events:
+            if said := step_line(event):
+                steps += 1
+                await tell(steps, said)
+            if isinstance(event, RunFinished):
+                return Reply(shown(event.answer, language))
+            if isinstance(event, RunFailed):
+                return Reply(_failure(event, serving, language), failed=True)
     raise RuntimeError("The strategy ended without an answer.")
+
+
+def _failure(event: RunFailed, serving: Serving, language: Language) -> str:
+    if event.code == TOOK_TOO_LONG:
+        seconds = serving.settings.server.question_timeout
+        return note("time_out", language, seconds=f"{seconds:g}")
+    return event.error
 
 
 def shown(answer: "Answer", language: Language) -> str:

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag.mcp_server.wording import Language
+from agentic_rag.strategies.events import Event
 from agentic_rag.text.language import is_chinese, language_code
 
 if TYPE_CHECKING:
@@ -15,22 +16,23 @@ if TYPE_CHECKING:
 
     from agentic_rag.config import Settings
     from agentic_rag.knowledge_base import KnowledgeBase
+    from agentic_rag.server.state import ServerState
 
-# Entered for the length of a question; limits how many are answered at a time.
-Gate = Callable[[], AbstractAsyncContextManager[object]]
+# Asks a question, by a strategy or the one of the settings: the events up to `run_finished` or
+# `run_failed`, once there is a place for it. Raises AragError before the first one.
+Ask = Callable[[str, str | None], AsyncGenerator[Event, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What is served. `knowledge_base` opens it, at the first call, and makes it where its
     argument says so; it blocks. `local`: the client runs on this machine as the same user, so it
-    may name files. `model` overrides the settings."""
+    may name files."""
 
     settings: "Settings"
     knowledge_base: "Callable[[bool], KnowledgeBase]"
-    gate: Gate
+    ask: Ask
     local: bool = False
-    model: "str | Model | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +60,26 @@ def opened_when_needed(settings: "Settings") -> "Callable[[bool], KnowledgeBase]
     return opened
 
 
-def so_many_at_a_time(count: int) -> Gate:
-    """A gate that lets `count` in; others wait."""
-    places = asyncio.Semaphore(count)
+def asking(
+    settings: "Settings",
+    knowledge_base: "Callable[[bool], KnowledgeBase]",
+    model: "str | Model | None" = None,
+) -> Ask:
+    """Asks as `arag serve` does, with its places, times and traces, but for itself alone."""
+    states: list[ServerState] = []
 
-    @asynccontextmanager
-    async def entered() -> AsyncIterator[None]:
-        async with places:
-            yield
+    async def ask(question: str, strategy: str | None) -> AsyncGenerator[Event, None]:
+        from agentic_rag.server.questions import Asked, events_of
+        from agentic_rag.server.state import new_state
 
-    return entered
+        kb = await asyncio.to_thread(knowledge_base, False)
+        if not states:
+            states.append(new_state(settings, kb, model))
+        async with aclosing(events_of(states[0], Asked(question, strategy))) as events:
+            async for event in events:
+                yield event
+
+    return ask
 
 
 def language_of(text: str, otherwise: Language) -> Language:
