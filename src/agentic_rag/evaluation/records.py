@@ -67,9 +67,10 @@ class RunInfo(Record):
 class Result(Record):
     """What became of one question in one variant.
 
-    `outcome`: "answered"; "unanswered" when the system said the documents do not hold the answer, or
-    was cut short without one; "failed" when it or its model ended in `error`. `answer` is kept of failed
-    questions too where there was anything, with its trace. `tries` counts the times it was asked.
+    `outcome`: "answered"; "unanswered" when the system said the documents do not hold the answer,
+    or was cut short without one; "failed" when it or its model ended in `error`. `answer` is kept
+    of failed questions too where there was anything, with its trace. `tries` counts the times it
+    was asked.
     """
 
     variant: str

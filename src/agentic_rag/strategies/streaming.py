@@ -5,10 +5,11 @@ written into the text out of it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentic_rag.strategies.thoughts import Piece, ThoughtSplitter
 
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+
+
+T = TypeVar("T")
+
+
+class Gate(Protocol):
+    """What a model may have as its `gate`: it lets requests through at the pace that a provider
+    bears. To wait before it is no silence of the model."""
+
+    async def turn(self) -> None:
+        """Wait until a request may be sent."""
+        ...
+
+    def waits(self, error: Exception, refusals: int) -> bool:
+        """Whether a request that was refused for so many times, last with `error`, is to be sent
+        again at its next turn."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +100,15 @@ async def streamed(
     )
 
     async with AsyncExitStack() as stack:
-        request = model_request_stream(
-            model, messages, model_settings=settings, model_request_parameters=parameters
+        stream = await _let_through(
+            model,
+            silence,
+            lambda: stack.enter_async_context(
+                model_request_stream(
+                    model, messages, model_settings=settings, model_request_parameters=parameters
+                )
+            ),
         )
-        async with asyncio.timeout(silence):
-            stream = await stack.enter_async_context(request)
         events = aiter(stream)
         while True:
             async with asyncio.timeout(silence):
@@ -119,13 +141,31 @@ async def whole(
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import TextPart, ThinkingPart
 
-    async with asyncio.timeout(silence):
-        response = await model_request(
+    response = await _let_through(
+        model,
+        silence,
+        lambda: model_request(
             model, messages, model_settings=settings, model_request_parameters=parameters
-        )
+        ),
+    )
     for part in response.parts:
         if isinstance(part, TextPart) and part.content:
             yield Piece("text", part.content)
         elif isinstance(part, ThinkingPart) and part.content:
             yield Piece("thought", part.content)
     yield response
+
+
+async def _let_through(model: "Model", silence: float, request: Callable[[], Awaitable[T]]) -> T:
+    """What `request()` gives within `silence` seconds, once the model's gate, if any, is open."""
+    gate: Gate | None = getattr(model, "gate", None)
+    for refusals in count(1):
+        if gate is not None:
+            await gate.turn()
+        try:
+            async with asyncio.timeout(silence):
+                return await request()
+        except Exception as error:
+            if gate is None or not gate.waits(error, refusals):
+                raise
+    raise AssertionError("count has no end")

@@ -4,17 +4,25 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Container, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.settings import ModelSettings
+
 from agentic_rag.config import Evaluation, Settings
 from agentic_rag.evaluation.dataset import Dataset
-from agentic_rag.evaluation.running.rate import Pace
+from agentic_rag.evaluation.running.rate import Pace, paced
 from agentic_rag.evaluation.running.runner import run_evaluation
 from agentic_rag.evaluation.running.variants import variants_of
 from agentic_rag.knowledge_base import KnowledgeBase
+from agentic_rag.models.chat import given_model
+from agentic_rag.strategies.reply import Prompt, Reply, stream_reply
 
 
 async def test_no_more_requests_than_allowed_fall_into_any_minute() -> None:
@@ -42,6 +50,59 @@ async def test_a_pause_holds_everyone() -> None:
     assert time.monotonic() - began >= 0.19
 
 
+async def test_waiting_for_a_turn_is_no_silence_of_the_model() -> None:
+    def says(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart("yes")])
+
+    async def streams(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "yes"
+
+    chat = paced(given_model(FunctionModel(says, stream_function=streams)), Pace(1, minute=0.5))
+    assert chat.connect is not None
+
+    async def ask() -> str:
+        assert chat.connect is not None
+        async with chat.connect() as model:
+            pieces = stream_reply(model, Prompt("", "Well?"), ModelSettings(), silence=0.2)
+            return next(p.text for p in [piece async for piece in pieces] if isinstance(p, Reply))
+
+    began = time.monotonic()
+    assert set(await asyncio.gather(ask(), ask(), ask())) == {"yes"}
+    assert time.monotonic() - began >= 0.99
+
+
+def test_a_pause_grows_and_a_provider_that_wants_too_long_a_one_is_not_waited_for() -> None:
+    pace = Pace(None)
+
+    assert pace.waits(refused(None), 1) and pace.paused == pytest.approx(2, abs=0.2)
+    assert pace.waits(refused(None), 3) and pace.paused == pytest.approx(8, abs=0.2)
+    assert pace.waits(refused("1"), 4) and pace.paused == pytest.approx(8, abs=0.2)
+    assert pace.waits(refused("60"), 1) and pace.paused == pytest.approx(60, abs=0.2)
+    assert not pace.waits(refused("3600"), 1)
+    assert not pace.waits(refused("1"), 7)
+    assert not pace.waits(ModelHTTPError(500, "any"), 1)
+    assert pace.paused == pytest.approx(60, abs=0.2)
+
+
+def refused(retry_after: str | None) -> Exception:
+    headers = {"Retry-After": retry_after} if retry_after else None
+    return ModelHTTPError(429, "any", {"error": {"message": "slow down"}}, headers=headers)
+
+
+async def test_workers_that_are_refused_again_and_again_get_their_answers_all_the_same(
+    kb: KnowledgeBase, dataset: Dataset, tmp_path: Path
+) -> None:
+    with limited_server(retry_after=1, refuse=range(2, 12)) as (address, (refused, _)):
+        settings = Settings(model="openai:any", base_url=address, evaluation=Evaluation(workers=4))
+        end = await run_evaluation(
+            dataset, variants_of("naive"), kb=kb, run_dir=tmp_path, settings=settings
+        )
+
+    assert len(refused) == 10
+    assert "failed" not in {result.outcome for result in end.run.results}
+    assert len(end.run.results) == 7
+
+
 async def test_after_a_429_no_worker_sends_before_the_time_it_names(
     kb: KnowledgeBase, dataset: Dataset, tmp_path: Path
 ) -> None:
@@ -61,9 +122,11 @@ async def test_after_a_429_no_worker_sends_before_the_time_it_names(
 
 
 @contextmanager
-def limited_server(retry_after: int) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
-    """A model server that refuses its second request for the rate; the times of refusal and of all
-    requests."""
+def limited_server(
+    retry_after: int, refuse: Container[int] = (2,)
+) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
+    """A model server that refuses some requests, its second one, for the rate; the times of refusal
+    and of all requests."""
     refused: list[float] = []
     asked: list[float] = []
     lock = threading.Lock()
@@ -73,8 +136,8 @@ def limited_server(retry_after: int) -> Iterator[tuple[str, tuple[list[float], l
             self.rfile.read(int(self.headers["Content-Length"]))
             with lock:
                 asked.append(time.monotonic())
-                refuse = len(asked) == 2
-            if refuse:
+                refusing = len(asked) in refuse
+            if refusing:
                 refused.append(time.monotonic())
                 self._send(429, b'{"error": {"message": "slow down"}}', "application/json")
                 return

@@ -1,4 +1,7 @@
-"""Keeping a provider's rate limit with many workers: one pace, and one pause, for all of them."""
+"""Keeping a provider's rate limit with many workers: one pace, and one pause, for all of them.
+
+Waiting happens at the gate of `strategies/streaming.py`, where it is no silence of the model.
+"""
 
 import asyncio
 import time
@@ -6,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentic_rag.models.chat import ChatModel
 
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 _MINUTE = 60.0
 _TOO_MANY = 429
-_PAUSE = 2.0  # seconds, where the provider does not say how long
+_PAUSE = 2.0  # seconds, where the provider does not say how long; twice as long each time
+_LONGEST_PAUSE = 300.0  # seconds; a provider that wants more is not waited for
+_REFUSALS = 6  # of one request, before its question counts as failed
 
 
 class Pace:
@@ -29,6 +34,11 @@ class Pace:
         self._paused_until = 0.0
         self._turn = asyncio.Lock()
 
+    @property
+    def paused(self) -> float:
+        """For how many seconds yet a provider wants a pause."""
+        return max(0.0, self._paused_until - time.monotonic())
+
     async def turn(self) -> None:
         """Wait until a request may be sent."""
         async with self._turn:  # first come, first served
@@ -39,6 +49,22 @@ class Pace:
     def pause(self, seconds: float) -> None:
         """Let nobody send for so long."""
         self._paused_until = max(self._paused_until, time.monotonic() + seconds)
+
+    def waits(self, error: Exception, refusals: int) -> bool:
+        """Whether a request refused for so many times, last with `error`, is to be sent again: all
+        wait as long as the provider wants. One that is refused otherwise is not."""
+        from pydantic_ai.exceptions import ModelQuotaExceededError, ModelRateLimitError
+
+        too_many = getattr(error, "status_code", None) == _TOO_MANY
+        if isinstance(error, ModelQuotaExceededError) or refusals > _REFUSALS:
+            return False
+        if not too_many and not isinstance(error, ModelRateLimitError):
+            return False
+        seconds = getattr(error, "retry_after", None) or _PAUSE * 2.0 ** (refusals - 1)
+        if seconds > _LONGEST_PAUSE:
+            return False
+        self.pause(seconds)
+        return True
 
     def _wait(self) -> float:
         now = time.monotonic()
@@ -58,37 +84,12 @@ def paced(chat: ChatModel, pace: Pace) -> ChatModel:
 
     @asynccontextmanager
     async def connected() -> AsyncIterator["Model"]:
+        from pydantic_ai.models.wrapper import WrapperModel
+
+        class PacedModel(WrapperModel):
+            gate = pace  # a `Gate` of strategies/streaming.py
+
         async with connect() as model:
-            yield _paced_model(model, pace)
+            yield PacedModel(model)
 
     return replace(chat, connect=connected)
-
-
-def _paced_model(model: "Model", pace: Pace) -> "Model":
-    from pydantic_ai.exceptions import ModelHTTPError
-    from pydantic_ai.models.wrapper import WrapperModel
-
-    def heed(error: ModelHTTPError) -> None:
-        if error.status_code == _TOO_MANY:
-            pace.pause(getattr(error, "retry_after", None) or _PAUSE)
-
-    class PacedModel(WrapperModel):
-        async def request(self, *given: Any, **named: Any) -> Any:
-            await pace.turn()
-            try:
-                return await super().request(*given, **named)
-            except ModelHTTPError as error:
-                heed(error)
-                raise
-
-        @asynccontextmanager
-        async def request_stream(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
-            await pace.turn()
-            try:
-                async with super().request_stream(*given, **named) as response:
-                    yield response
-            except ModelHTTPError as error:
-                heed(error)
-                raise
-
-    return PacedModel(model)
