@@ -50,7 +50,8 @@ class Variant(Record):
 
 class RunInfo(Record):
     """What a run asks: the dataset by its directory and content hash, the systems, the model by
-    name, and how many questions in which order (`seed` None: those of the file, in its order)."""
+    name, and how many questions in which order (`seed` None: those of the file, in its order).
+    `settings` are those that answers come of and that are not as they come, by dotted names."""
 
     version: Literal[1] = 1
     dataset: str
@@ -60,6 +61,7 @@ class RunInfo(Record):
     model: str
     limit: int | None = None
     seed: int | None = None
+    settings: Mapping[str, JsonValue] = Field(default_factory=dict)
     started: str = ""  # ISO 8601
     program: str = ""  # the version of this package
 

@@ -8,8 +8,9 @@ import pytest
 from agentic_rag.config import AgentSettings, Evaluation, Settings
 from agentic_rag.evaluation.dataset import Dataset
 from agentic_rag.evaluation.measures.run_scores import score_run
+from agentic_rag.evaluation.running.identity import AnotherRun
 from agentic_rag.evaluation.running.result_file import RESULTS, RunBusy, read_run, run_lock
-from agentic_rag.evaluation.running.runner import AnotherRun, RunEnd, drawn, run_evaluation
+from agentic_rag.evaluation.running.runner import RunEnd, drawn, run_evaluation
 from agentic_rag.evaluation.running.tally import RunProgress
 from agentic_rag.evaluation.running.variants import variants_of
 from agentic_rag.knowledge_base import KnowledgeBase
@@ -164,6 +165,10 @@ async def test_a_run_of_something_else_is_not_gone_on_with(
         await evaluate(
             dataset, kb, policy, tmp_path, limit=1, model="none", variants=variants_of("agent")
         )
+    other = Settings(agent=AgentSettings(max_steps=4), model_timeout=9)
+    with pytest.raises(AnotherRun, match=r"the setting agent\.max_steps 3, not 4; go on"):
+        await evaluate(dataset, kb, policy, tmp_path, limit=1, settings=other)
+    assert dict(read_run(tmp_path).info.settings) == {"agent.max_steps": 3}
 
 
 async def test_two_programs_do_not_work_on_one_run(

@@ -9,7 +9,6 @@ import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +16,8 @@ from agentic_rag.errors import AragError
 from agentic_rag.evaluation.dataset import Dataset
 from agentic_rag.evaluation.measures import matching
 from agentic_rag.evaluation.measures.judging import Judge, judge_result
-from agentic_rag.evaluation.records import GoldQuestion, Result, RunInfo, Variant
+from agentic_rag.evaluation.records import GoldQuestion, Result, Variant
+from agentic_rag.evaluation.running.identity import check_same, now, run_info
 from agentic_rag.evaluation.running.rate import Pace, paced
 from agentic_rag.evaluation.running.result_file import (
     ResultFile,
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 Ended = Literal["done", "cost", "failures"]
 
 _ALIKE = 8  # failures in a row, all of one error: the next would fail too
-
-
-class AnotherRun(AragError):
-    """A run that was begun differently is in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +100,9 @@ async def run_evaluation(
     own = {variant.name: settings_of(settings, variant) for variant in variants}
     questions = drawn(dataset.questions, limit, seed)
     with run_lock(run_dir):
-        info = _info(dataset, variants, kb, chat, limit, seed)
+        info = run_info(dataset, variants, kb, chat.name, settings, limit=limit, seed=seed)
         if has_run(run_dir) and read_results(run_dir):
-            _check_same(read_run(run_dir).info, info, run_dir)
+            check_same(read_run(run_dir).info, info, run_dir)
         else:
             begin_run(run_dir, info, questions)
         pace = Pace(settings.evaluation.requests_per_minute)
@@ -166,53 +162,6 @@ def _chosen(settings: "Settings", model: "str | Model | None") -> ChatModel:
     if isinstance(model, str):
         return resolve_chat_model(settings.model_copy(update={"model": model}))
     return with_context(given_model(model), settings)
-
-
-def _info(
-    dataset: Dataset,
-    variants: Sequence[Variant],
-    kb: "KnowledgeBase",
-    chat: ChatModel,
-    limit: int | None,
-    seed: int | None,
-) -> RunInfo:
-    return RunInfo(
-        dataset=str(dataset.directory.absolute()),
-        dataset_hash=dataset.hash,
-        knowledge_base=str(Path(kb.directory).absolute()),
-        variants=tuple(variants),
-        model=chat.name,
-        limit=limit,
-        seed=seed,
-        started=_now(),
-        program=_version(),
-    )
-
-
-def _check_same(begun: RunInfo, wanted: RunInfo, run_dir: Path) -> None:
-    """Raise `AnotherRun` where results of the two could not stand in one table."""
-    for what, was, now in (
-        ("questions", begun.dataset_hash, wanted.dataset_hash),
-        ("knowledge base", begun.knowledge_base, wanted.knowledge_base),
-        ("model", begun.model, wanted.model),
-        ("limit", begun.limit, wanted.limit),
-        ("seed", begun.seed, wanted.seed),
-        ("variants", begun.variants, wanted.variants),
-    ):
-        if was == now:
-            continue
-        if what == "variants":
-            was, now = (", ".join(one.name for one in info.variants) for info in (begun, wanted))
-        if what == "questions":
-            said = f"other questions than {wanted.dataset} now holds"
-        elif was == now:
-            said = "other limits for the same variants"
-        else:
-            said = f"the {what} {was}, not {now}"
-        raise AnotherRun(
-            f"The run in {run_dir} was begun with {said}; go on with what it was begun with, or "
-            "name another folder with -o."
-        )
 
 
 async def _ask_all(
@@ -286,7 +235,7 @@ async def _result(state: _State, variant: Variant, question: GoldQuestion) -> Re
         answer=answer,
         error=error,
         tries=known.tries + 1 if known else 1,
-        finished=_now(),
+        finished=now(),
     )
 
 
@@ -341,13 +290,3 @@ async def _is_right(state: _State, result: Result, gold: GoldQuestion) -> bool |
 def _progress(state: _State) -> RunProgress:
     judging = state.judge.usage.cost if state.judge else 0.0
     return state.tally.progress(judging or 0.0)
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def _version() -> str:
-    from agentic_rag import __version__
-
-    return __version__
