@@ -194,17 +194,39 @@ def test_everything_hostile_costs_one_sentence_and_the_rest_is_indexed(tmp_path:
         "entities.zedx/a.html", "good.md", "many.zedx/a.html", "many.zedx/b", "up.zedx/up.html",
     ]  # fmt: skip
     told = {one.uri.removeprefix(f"{docs}/"): one.reason for one in report.failed}
-    assert len(told) == len(report.failed) == 5
+    assert len(told) == len(report.failed) == 3
     assert "is damaged or was cut short" in told["corrupt.zedx"]
     assert "it would unpack to" in told["bomb.zedx"]
-    assert "holds more than 200,000 nodes" in told["many.zedx"]
-    assert told["entities.zedx"] == (
+    warned = {one.uri.removeprefix(f"{docs}/"): one.reason for one in report.warnings}
+    assert len(warned) == len(report.warnings) == 2
+    assert "holds more than 200,000 nodes" in warned["many.zedx"]
+    assert warned["entities.zedx"] == (
         "its nodetree.xml is damaged: its pages are filed by their folders"
     )
     assert "is protected by a password" in told["locked.pdf"]
     assert all("\n" not in reason for reason in told.values())
     outside = {path for path in set(tmp_path.rglob("*")) - before if "store" not in path.parts}
     assert outside == set()
+
+
+def test_what_is_wrong_with_a_tree_is_a_warning_of_the_run_that_reads_it(tmp_path: Path) -> None:
+    zedx = tmp_path / "m.zedx"
+    write_zedx(zedx, {"a.html": page("<p>A.</p>")}, Node("A", "a.html"), Node("Gone", "c.html"))
+    os.utime(zedx, (1_700_000_000, 1_700_000_000))
+    kb = _kb(tmp_path)
+    first = kb.add(zedx)
+    gone = "1 document that its nodetree.xml names is not in it: c.html"
+    assert [(one.uri, one.reason) for one in first.warnings] == [(zedx.as_posix(), gone)]
+    again = kb.add(zedx)
+    assert (again.warnings, again.failed, len(again.unchanged)) == ((), (), 1)
+    assert kb.status().failed == ()
+
+    write_zedx(zedx, {"a.html": page("<p>A.</p>"), "b.html": page("<p>B.</p>")})
+    os.utime(zedx, (1_700_000_100, 1_700_000_100))
+    changed = kb.add(zedx)
+    missing = "its nodetree.xml is missing: its pages are filed by their folders"
+    assert [one.reason for one in changed.warnings] == [missing]
+    assert changed.failed == ()
 
 
 def test_hostile_pictures_cost_one_sentence_each_and_the_page_is_indexed(tmp_path: Path) -> None:

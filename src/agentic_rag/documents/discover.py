@@ -230,7 +230,7 @@ class _Search:
         if locked:
             yield Problem(Path(path).as_posix(), locked_files(locked, len(kept)))
         for problem in manual.problems if manual else ():
-            yield Problem(Path(path).as_posix(), problem)
+            yield Problem(Path(path).as_posix(), problem, of_version=status.st_mtime_ns)
         made = self._maker(archive, files, status, manual)
         for file in kept:
             if file.is_link:

@@ -61,12 +61,14 @@ class Problem:
     """Something named or met that cannot be read, and why.
 
     `skipped`: it is nobody's mistake and no document is missing by it, as a link that leads
-    nowhere.
+    nowhere. `of_version`, if not 0: only a remark on the documents inside the file `uri`, which can
+    be read; it is the file's time of change, as their `mtime_ns`.
     """
 
     uri: str
     reason: str
     skipped: bool = False
+    of_version: int = 0
 
 
 def given_source(name: str, data: bytes, media_type: str = "") -> Source:

@@ -158,7 +158,12 @@ class Indexing:
 
     def _problem(self, found: Problem) -> None:
         inside = f"{found.uri.rstrip('/')}/"
-        known = found.uri in self._known or any(uri.startswith(inside) for uri in self._known)
+        within = [row for uri, row in self._known.items() if uri.startswith(inside)]
+        if found.of_version:
+            if not any(row["mtime_ns"] == found.of_version for row in within):  # else told then
+                self._tell("warnings", found.uri, reason=found.reason)
+            return
+        known = found.uri in self._known or bool(within)
         if self._wishes.sync and known and not Path(found.uri).exists():
             return  # what was indexed there is removed, and told so
         kind: Kind = "unsupported" if found.skipped else "failed"
