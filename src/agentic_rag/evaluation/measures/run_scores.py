@@ -39,7 +39,7 @@ def score_run(directory: Path) -> ScoredRun:
     run = read_run(directory)
     verdicts = Verdicts(directory)
     judged_by = verdicts.judged_by("judge")
-    texts = _texts_of(run)
+    texts = texts_of(run)
     scores = []
     golds = {question.qid: question for question in run.questions}
     for result in run.results:
@@ -50,8 +50,9 @@ def score_run(directory: Path) -> ScoredRun:
     return ScoredRun(run, tuple(scores), judged_by[0] if judged_by else "")
 
 
-def _texts_of(run: Run) -> Texts:
-    """Chunks' texts, where some question has no supporting ids and the knowledge base is there."""
+def texts_of(run: Run) -> Texts:
+    """Chunks' texts, where some question has no supporting ids and the knowledge base is there.
+    Blocks."""
     if all(question.supporting for question in run.questions):
         return no_texts
     from agentic_rag.knowledge_base import KnowledgeBase

@@ -16,20 +16,23 @@ from agentic_rag.errors import AragError
 from agentic_rag.evaluation.dataset import Dataset
 from agentic_rag.evaluation.measures import matching
 from agentic_rag.evaluation.measures.judging import Judge, judge_result
+from agentic_rag.evaluation.measures.run_scores import texts_of
 from agentic_rag.evaluation.records import GoldQuestion, Result, Variant
+from agentic_rag.evaluation.running.failing import hopeless
 from agentic_rag.evaluation.running.identity import check_same, now, run_info
+from agentic_rag.evaluation.running.judged import at_pace
 from agentic_rag.evaluation.running.rate import Pace, paced
 from agentic_rag.evaluation.running.result_file import (
     ResultFile,
     Run,
     begin_run,
-    has_run,
     read_results,
     read_run,
     run_lock,
 )
 from agentic_rag.evaluation.running.tally import RunProgress, Tally
 from agentic_rag.evaluation.running.variants import settings_of
+from agentic_rag.evaluation.running.workers import each
 from agentic_rag.models.chat import ChatModel, given_model, resolve_chat_model, with_context
 from agentic_rag.strategies.answer import Answer
 from agentic_rag.strategies.events import Event, RunFailed, RunFinished, RunStarted, kept
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from agentic_rag.knowledge_base import KnowledgeBase
 
 Ended = Literal["done", "cost", "failures"]
-
-_ALIKE = 8  # failures in a row, all of one error: the next would fail too
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ async def run_evaluation(
     questions = drawn(dataset.questions, limit, seed)
     with run_lock(run_dir):
         info = run_info(dataset, variants, kb, chat.name, settings, limit=limit, seed=seed)
-        if has_run(run_dir) and read_results(run_dir):
+        if read_results(run_dir):
             check_same(read_run(run_dir).info, info, run_dir)
         else:
             begin_run(run_dir, info, questions)
@@ -110,25 +111,30 @@ async def run_evaluation(
             kb=kb,
             settings=own,
             chat=paced(chat, pace),
-            judge=judge,
+            judge=at_pace(judge, chat.name, pace, settings) if judge else None,
             file=ResultFile(run_dir),
             tally=Tally(len(questions) * len(variants)),
             max_cost=settings.evaluation.max_cost,
             on_progress=on_progress,
         )
         by_id = {question.qid: question for question in questions}
-        for result in await asyncio.to_thread(read_results, run_dir):
-            if result.variant in own and (gold := by_id.get(result.qid)):
-                state.tally.add(result, await _is_right(state, result, gold))
+        known = [one for one in await asyncio.to_thread(read_results, run_dir) if one.qid in by_id]
+
+        async def count(result: Result) -> None:  # a judge may be new to it
+            state.tally.add(result, await _is_right(state, result, by_id[result.qid]))
+            on_progress(_progress(state))
+
+        workers = settings.evaluation.workers
+        await each(known, workers, count)
         waiting = [
             (variant, question)
             for question in questions
             for variant in variants
-            if (known := state.tally.counted.get((variant.name, question.qid))) is None
-            or (retry_failed and known.outcome == "failed")
+            if (before := state.tally.counted.get((variant.name, question.qid))) is None
+            or (retry_failed and before.outcome == "failed")
         ]
         on_progress(_progress(state))
-        await _ask_all(state, waiting, settings.evaluation.workers)
+        await each(waiting, workers, lambda one: _take(state, *one), ends=lambda: _must_end(state))
         problem = state.failures[-1] if state.ended == "failures" else ""
         return RunEnd(state.ended, await asyncio.to_thread(read_run, run_dir), problem)
 
@@ -143,19 +149,6 @@ def drawn(
     return tuple(chosen[:limit])
 
 
-async def judge_run(
-    run: Run, judge: Judge, *, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> int:
-    """Have the judge say its verdict on every result of a run; how many have one now."""
-    golds = {question.qid: question for question in run.questions}
-    judged = 0
-    for done, result in enumerate(run.results, start=1):
-        judgement = await judge_result(judge, result, golds[result.qid])
-        judged += judgement is not None and judgement.correct is not None
-        on_progress(done, len(run.results))
-    return judged
-
-
 def _chosen(settings: "Settings", model: "str | Model | None") -> ChatModel:
     if model is None:
         return resolve_chat_model(settings)
@@ -164,28 +157,8 @@ def _chosen(settings: "Settings", model: "str | Model | None") -> ChatModel:
     return with_context(given_model(model), settings)
 
 
-async def _ask_all(
-    state: _State, waiting: Sequence[tuple[Variant, GoldQuestion]], workers: int
-) -> None:
-    queue = iter(waiting)
-
-    async def work() -> None:
-        for variant, question in queue:  # one iterator for all: each takes the next
-            if _must_end(state):
-                return
-            await _take(state, variant, question)
-
-    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(waiting)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 def _must_end(state: _State) -> bool:
-    if len(state.failures) >= _ALIKE and len(set(state.failures[-_ALIKE:])) == 1:
+    if hopeless(state.failures):
         state.ended = "failures"
     elif state.max_cost is not None and _progress(state).cost >= state.max_cost:
         state.ended = "cost"
