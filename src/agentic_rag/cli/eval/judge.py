@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from agentic_rag.cli import exit_codes, streams
-from agentic_rag.cli.eval.options import Judge, evaluation_settings
-from agentic_rag.cli.options import AsJson, given_path
+from agentic_rag.cli.eval.options import Judge, Workers, evaluation_settings
+from agentic_rag.cli.options import AsJson, QuietIndexing, given_path
 
 
 def judge(
@@ -20,6 +20,8 @@ def judge(
         ),
     ],
     judge: Judge = None,
+    workers: Workers = None,
+    quiet: QuietIndexing = False,
     as_json: AsJson = False,
 ) -> None:
     """Have a model judge the answers of a run; the questions are not asked again.
@@ -28,12 +30,13 @@ def judge(
 
     Example: `arag eval judge runs/musique --judge openai:gpt-6-luna`
     """
-    settings = evaluation_settings(ctx, judge=judge)
+    settings = evaluation_settings(ctx, judge=judge, workers=workers)
+    from agentic_rag.cli.eval.counting import counted
     from agentic_rag.cli.eval.table import show_table, table_json
     from agentic_rag.evaluation.measures.judging import open_judge
     from agentic_rag.evaluation.measures.run_scores import score_run
+    from agentic_rag.evaluation.running.judged import judge_run
     from agentic_rag.evaluation.running.result_file import read_run, run_lock
-    from agentic_rag.evaluation.running.runner import judge_run
 
     run = read_run(run_dir)
     opened = open_judge(settings, run_dir)
@@ -41,13 +44,18 @@ def judge(
         raise typer.BadParameter(
             "Name the model with --judge, or set evaluation.judge_model.", param_hint="--judge"
         )
-    with run_lock(run_dir):
-        judged = asyncio.run(judge_run(run, opened))
+    with run_lock(run_dir), counted("judging", quiet=quiet) as on_done:
+        judged = asyncio.run(judge_run(run, opened, on_progress=on_done))
     scored = score_run(run_dir)
     if as_json:
         streams.out_json(table_json(scored))
     else:
         show_table(scored)
-    if judged < len(run.results):
-        streams.say(f"{judged} of {streams.counted(len(run.results), 'answer')} have a verdict.")
+    if judged.verdicts < judged.total:
+        answers = streams.counted(judged.total, "answer")
+        why = f" {judged.problem}" if judged.problem else ""
+        streams.say(
+            f"{judged.verdicts:,} of {answers} have a verdict.{why} The same command asks for the "
+            "others again."
+        )
         raise typer.Exit(exit_codes.SOME_FAILED)

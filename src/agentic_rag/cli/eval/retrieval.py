@@ -1,8 +1,7 @@
 """`arag eval retrieval`: how well each search finds the supporting chunks, with no model."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,6 +66,7 @@ def retrieval(
             param_hint="--csv",
         )
     settings = settings_for(ctx, None)
+    from agentic_rag.cli.eval.counting import counted
     from agentic_rag.cli.index import stopping_on_ctrl_c
     from agentic_rag.cli.progress import shown
     from agentic_rag.evaluation.dataset import load_dataset
@@ -84,7 +84,7 @@ def retrieval(
     except IndexingStopped as error:
         streams.say(str(error))
         raise typer.Exit(exit_codes.INTERRUPTED) from None
-    with _progress(quiet=quiet) as on_done:
+    with counted("searching", quiet=quiet) as on_done:
         found = list(search_all(store, questions, modes, ks, settings=settings, on_done=on_done))
     for notice in dict.fromkeys(notice for one in found for notice in one.notices):
         streams.say(f"note: {notice}")
@@ -149,43 +149,6 @@ def _measurable(dataset: "Dataset", limit: int | None) -> "list[GoldQuestion]":
         left_out = streams.counted(len(asked) - len(questions), "question")
         streams.say(f"note: {left_out} without supporting ids are left out.")
     return questions
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> "Iterator[Callable[[int, int], None]]":
-    """Yields what is to be called with how many searches of how many are done."""
-    import sys
-    import time
-
-    from agentic_rag.cli.progress import SECONDS_BETWEEN_LINES
-
-    if quiet:
-        yield lambda done, total: None
-    elif sys.stderr.isatty():
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        bars = Progress(
-            "searching",
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=streams.error_console(),
-            transient=True,
-        )
-        with bars:
-            task = bars.add_task("searching", total=None)
-            yield lambda done, total: bars.update(task, completed=done, total=total)
-    else:
-        last = time.monotonic()
-
-        def report(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= SECONDS_BETWEEN_LINES:
-                last = now
-                streams.say(f"searching: {done:,} of {total:,}")
-
-        yield report
 
 
 def _show(name: str, summaries: "Sequence[ModeSummary]") -> None:

@@ -17,6 +17,7 @@ from agentic_rag.evaluation.dataset import Dataset
 from agentic_rag.evaluation.measures import matching
 from agentic_rag.evaluation.measures.judging import Judge, judge_result
 from agentic_rag.evaluation.measures.run_scores import texts_of
+from agentic_rag.evaluation.measures.why_wrong import Texts, no_texts
 from agentic_rag.evaluation.records import GoldQuestion, Result, Variant
 from agentic_rag.evaluation.running.failing import hopeless
 from agentic_rag.evaluation.running.identity import check_same, now, run_info
@@ -66,6 +67,7 @@ class _State:
     settings: dict[str, "Settings"]  # by variant
     chat: ChatModel
     judge: Judge | None
+    texts: Texts
     file: ResultFile
     tally: Tally
     max_cost: float | None
@@ -106,26 +108,27 @@ async def run_evaluation(
             check_same(read_run(run_dir).info, info, run_dir)
         else:
             begin_run(run_dir, info, questions)
+        run = await asyncio.to_thread(read_run, run_dir)
         pace = Pace(settings.evaluation.requests_per_minute)
         state = _State(
             kb=kb,
             settings=own,
             chat=paced(chat, pace),
             judge=at_pace(judge, chat.name, pace, settings) if judge else None,
+            texts=await asyncio.to_thread(texts_of, run) if judge else no_texts,
             file=ResultFile(run_dir),
             tally=Tally(len(questions) * len(variants)),
             max_cost=settings.evaluation.max_cost,
             on_progress=on_progress,
         )
         by_id = {question.qid: question for question in questions}
-        known = [one for one in await asyncio.to_thread(read_results, run_dir) if one.qid in by_id]
 
         async def count(result: Result) -> None:  # a judge may be new to it
             state.tally.add(result, await _is_right(state, result, by_id[result.qid]))
             on_progress(_progress(state))
 
         workers = settings.evaluation.workers
-        await each(known, workers, count)
+        await each(run.results, workers, count)
         waiting = [
             (variant, question)
             for question in questions
@@ -251,7 +254,7 @@ def _so_far(question: GoldQuestion, events: Sequence[Event]) -> Answer | None:
 async def _is_right(state: _State, result: Result, gold: GoldQuestion) -> bool | None:
     """Whether a result counts as right, as far as that is known; a judge is asked."""
     if state.judge is not None:
-        judgement = await judge_result(state.judge, result, gold)
+        judgement = await judge_result(state.judge, result, gold, state.texts)
         return judgement.correct if judgement else None
     if not gold.golds:
         return None
