@@ -141,9 +141,9 @@ class Indexing:
 
     def _scan(self, paths: Sequence[Path | Source]) -> list[Source]:
         exclude = (*self._settings.index.exclude, *self._wishes.exclude)
-        skipped = KnowledgeBases(self._writer.directory)
         sources = [path for path in paths if isinstance(path, Source)]
         named = [path for path in paths if isinstance(path, Path)]
+        skipped = KnowledgeBases(self._writer.directory, named)
         for found in find_sources(named, exclude):
             if self._stopped():
                 break

@@ -8,12 +8,22 @@ from agentic_rag.documents import Source
 from agentic_rag.documents.archives import is_certainly_missing
 from agentic_rag.knowledge_base.tables import is_knowledge_base
 
+# Files that were given to a server for the knowledge base lie in this folder of it.
+UPLOADS = "uploads"
+
 
 class KnowledgeBases:
-    """Tells files of knowledge bases, which are nobody's documents, from others."""
+    """Tells files of knowledge bases, which are nobody's documents, from others.
 
-    def __init__(self, own: Path) -> None:
+    The uploads of our `own` are documents where one of them is `named`; a folder above them holds
+    none, or what was taken out of the knowledge base would come back with it.
+    """
+
+    def __init__(self, own: Path, named: Sequence[Path] = ()) -> None:
         self._known = {own.resolve(): True}
+        uploads = own.resolve() / UPLOADS
+        if any(uploads in path.resolve().parents for path in named):
+            self._known[uploads] = False
 
     def holds(self, path: Path) -> bool:
         """Whether a file lies inside a knowledge base, ours or another."""

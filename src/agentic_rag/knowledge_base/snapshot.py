@@ -314,9 +314,9 @@ class Snapshot:
                 wanted.update(dict.fromkeys(kept.tolist()))
         return ReadResult(tuple(self._read(list(wanted))), unknown)
 
-    def chunks(self, number: int) -> list[Chunk]:
-        """Every chunk of a document, in order; none for a number without a document."""
-        return self._read(self._catalog.of_document(number))
+    def chunks(self, number: int, start: int = 0, end: int | None = None) -> list[Chunk]:
+        """A document's chunks in order, of those places; none for a number without a document."""
+        return self._read(self._catalog.of_document(number)[start:end])
 
     def _passes(self, given: str, allowed: Allowed | None) -> bool:
         number, place = given.split("-")

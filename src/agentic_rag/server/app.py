@@ -22,7 +22,9 @@ from agentic_rag.server.request_log import HEADER, RequestLog
 from agentic_rag.server.routes import (
     ask,
     docs,
+    documents,
     health,
+    jobs,
     metrics,
     openai_protocol,
     reading,
@@ -58,8 +60,10 @@ def create_app(
         state = app.state.server = new_state(settings, opened, model)
         # Questions wait in threads for files and models; asyncio's own number is 6 on two cores.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "work"))
+        await asyncio.to_thread(state.start)
         async with mcp.running():
             yield
+        await asyncio.to_thread(state.jobs.stop)
         state.searching.shutdown(wait=False, cancel_futures=True)
 
     mcp = McpOverHttp(
@@ -78,7 +82,9 @@ def create_app(
         middleware=_middleware(settings, token),
     )
     tell_errors(app)
-    for part in (ask, sessions, traces, search, reading, openai_protocol, health, metrics, docs):
+    for part in (ask, sessions, traces, search, reading, documents, jobs):
+        app.include_router(part.router)
+    for part in (openai_protocol, health, metrics, docs):
         app.include_router(part.router)
     app.include_router(web.router)
     app.mount("/static", web.static_files, name="static")

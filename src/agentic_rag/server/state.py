@@ -14,8 +14,10 @@ from starlette.requests import HTTPConnection
 from agentic_rag.config import Settings
 from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
 from agentic_rag.server.counts import Counts
+from agentic_rag.server.jobs import JobQueue
 from agentic_rag.server.question_gate import QuestionGate
 from agentic_rag.server.traces import TraceStore
+from agentic_rag.server.uploads import UploadStore
 from agentic_rag.sessions import SessionStore
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ _KEPT_TRACES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Made when the server starts. `model` overrides the settings; methods of `kb`, `sessions`
-    and `traces` block, so that routes call them by `asyncio.to_thread`."""
+    """Made when the server starts. `model` overrides the settings; methods of `kb`, `sessions`,
+    `traces`, `jobs` and `uploads` block, so that routes call them by `asyncio.to_thread`."""
 
     settings: Settings
     kb: KnowledgeBase
@@ -39,7 +41,14 @@ class ServerState:
     traces: TraceStore
     counts: Counts
     searching: ThreadPoolExecutor
+    jobs: JobQueue
+    uploads: UploadStore
     model: "str | Model | None" = None
+
+    def start(self) -> None:
+        """Go on with the jobs that an earlier server left. Blocks."""
+        if self.jobs.start():
+            self.uploads.sweep()
 
     async def in_search_thread(self, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """The result of a blocking call that computes. Such calls have threads of their own, as
@@ -62,6 +71,8 @@ def new_state(
         TraceStore(kb.directory, _KEPT_TRACES),
         Counts(gate),
         ThreadPoolExecutor(max(2, os.cpu_count() or 2), "search"),
+        JobQueue(kb),
+        UploadStore(kb.directory),
         model,
     )
 
