@@ -9,6 +9,7 @@ that a page of another site makes a browser send for what they are: their `Host`
 import hmac
 import ipaddress
 import os
+import re
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -21,6 +22,7 @@ from agentic_rag.server.errors import error_response
 # What a browser or a probe must get before it has a token; none of it comes from the documents.
 OPEN = ("/", "/api/health", "/api/ready", "/docs", "/openapi.json", "/favicon.ico")
 _OPEN_FOLDER = "/static/"
+_HOST = re.compile(r"(\[[^\[\]]*\]|[^:]*)(?::\d*)?")
 _LEAST = 16  # characters of a token; a shorter one can be guessed
 
 
@@ -107,6 +109,5 @@ def _is_own(origin: str, host: str) -> bool:
 
 def _name(host: str) -> str:
     """A `Host` header without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0].lstrip("[")
-    return host.partition(":")[0]
+    found = _HOST.fullmatch(host)
+    return found[1] if found else ""

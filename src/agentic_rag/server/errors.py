@@ -26,7 +26,7 @@ from agentic_rag.knowledge_base.records import (
 from agentic_rag.models.connect import ModelUnavailable
 from agentic_rag.models.embedded import ModelFileUnusable
 from agentic_rag.models.embedder import EmbeddingFailed
-from agentic_rag.server.question_gate import TooManyQuestions
+from agentic_rag.server.question_gate import ServerStopping, TooManyQuestions
 from agentic_rag.server.traces import UnknownTrace
 from agentic_rag.sessions import SessionBusy, SessionsUnwritable, UnknownSession, UnreadableSession
 from agentic_rag.strategies.run import AnswerFailed
@@ -47,6 +47,7 @@ _STATUS: Mapping[type[AragError], int] = {
     EmbeddingModelMismatch: 503,
     KnowledgeBaseReadOnly: 503,
     NoKnowledgeBase: 503,
+    ServerStopping: 503,
     SessionsUnwritable: 503,
 }
 _OTHERS = 400

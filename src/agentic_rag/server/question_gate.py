@@ -4,8 +4,8 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from agentic_rag.errors import AragError
 
@@ -24,6 +24,13 @@ class TooManyQuestions(AragError):
         self.retry_after = retry_after
 
 
+class ServerStopping(AragError):
+    """The server is about to end, and takes and answers no more questions."""
+
+    def __init__(self) -> None:
+        super().__init__("The server is stopping; ask again when it is back.")
+
+
 class QuestionGate:
     """`at_a_time` places, and a queue of `queued` before them. For one event loop."""
 
@@ -34,11 +41,30 @@ class QuestionGate:
         self._seconds: deque[float] = deque(maxlen=_REMEMBERED)
         self.running = 0
         self.waiting = 0
+        self.closed = False
+        self._when_closed: set[Callable[[], None]] = set()
+
+    def close(self) -> None:
+        """Let nobody in any more, send those away who wait, and tell those who are in."""
+        self.closed = True
+        for _ in range(self.waiting):
+            self._places.release()  # they come in, and see that it is closed
+        for tell in list(self._when_closed):
+            tell()
+
+    @contextmanager
+    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Within the block `tell` is called when the gate is closed."""
+        self._when_closed.add(tell)
+        try:
+            yield
+        finally:
+            self._when_closed.discard(tell)
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
         """Holds a place to the end of the block; waits for one. Raises TooManyQuestions at once
-        where the queue is full."""
+        where the queue is full, and ServerStopping."""
         if self.running + self.waiting >= self._most:
             raise TooManyQuestions(self._wait())
         self.waiting += 1
@@ -46,6 +72,8 @@ class QuestionGate:
             await self._places.acquire()
         finally:
             self.waiting -= 1
+        if self.closed:
+            raise ServerStopping
         self.running += 1
         began = time.monotonic()
         try:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentic_rag.server.question_gate import ServerStopping
 from agentic_rag.server.spans import Spans
 from agentic_rag.server.state import ServerState
 from agentic_rag.strategies.answer import Answer
@@ -33,12 +34,22 @@ _logger = logging.getLogger(__name__)
 
 TOOK_TOO_LONG = "took_too_long"
 UNEXPECTED = "unexpected"
+_UNEXPECTED = RunFailed(
+    error="The server met something it did not expect; its log says what.", code=UNEXPECTED
+)
+_STOPPING = RunFailed(error=str(ServerStopping()), code="server_stopping")
 
 
 class TookTooLong(AnswerFailed):
     """A question was stopped at `server.question_timeout`."""
 
     status = 504
+
+
+class Stopped(AnswerFailed):
+    """A question was stopped as the server ended."""
+
+    status = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ class Failed(RunFailed):
 
 def raised(failed: RunFailed) -> AnswerFailed:
     """The same end as an error."""
+    if failed.code == _STOPPING.code:
+        return Stopped(failed.error)
     return (TookTooLong if failed.code == TOOK_TOO_LONG else AnswerFailed)(failed.error)
 
 
@@ -127,43 +140,42 @@ async def _in_time(
         finally:
             arrived.put_nowait(None)
 
-    out_of_time = False
+    cut_short: RunFailed | None = None
 
-    def expire() -> None:
-        nonlocal out_of_time
-        out_of_time = work.cancel()
+    def cut(failed: RunFailed) -> None:
+        nonlocal cut_short
+        if work.cancel():
+            cut_short = failed
 
     work = asyncio.create_task(follow())
-    timer = asyncio.get_running_loop().call_later(seconds, expire)
-    try:
-        while (event := await arrived.get()) is not None:
-            if isinstance(event, Exception):
-                if not seen:
-                    raise event
-                _logger.error("a question failed", exc_info=event)
-                break
-            yield event
-            if isinstance(event, RunFinished | RunFailed):
-                return
-        failed = _failed(seconds if out_of_time else None, seen)
-        seen.append(failed)
-        yield failed
-    finally:
-        timer.cancel()
-        work.cancel()
-        await asyncio.wait({work})
+    timer = asyncio.get_running_loop().call_later(seconds, cut, _out_of_time(seconds))
+    with state.gate.telling(lambda: cut(_STOPPING)):
+        try:
+            while (event := await arrived.get()) is not None:
+                if isinstance(event, Exception):
+                    if not seen:
+                        raise event
+                    _logger.error("a question failed", exc_info=event)
+                    break
+                yield event
+                if isinstance(event, RunFinished | RunFailed):
+                    return
+            at = seen[-1].seconds if seen else 0.0
+            failed = (cut_short or _UNEXPECTED).model_copy(update={"seconds": at})
+            seen.append(failed)
+            yield failed
+        finally:
+            timer.cancel()
+            work.cancel()
+            await asyncio.wait({work})
 
 
-def _failed(after: float | None, seen: Sequence[Event]) -> RunFailed:
-    """The end of a question that was stopped `after` seconds, or that met what is not expected."""
-    if after is None:
-        said = "The server met something it did not expect; its log says what."
-        return RunFailed(error=said, code=UNEXPECTED, seconds=seen[-1].seconds if seen else 0.0)
-    said = (
-        f"The question took longer than {after:g} seconds and was stopped; ask something narrower, "
-        "or raise server.question_timeout."
+def _out_of_time(seconds: float) -> RunFailed:
+    return RunFailed(
+        error=f"The question took longer than {seconds:g} seconds and was stopped; ask something "
+        "narrower, or raise server.question_timeout.",
+        code=TOOK_TOO_LONG,
     )
-    return RunFailed(error=said, code=TOOK_TOO_LONG, seconds=after)
 
 
 async def _kept(state: ServerState, seen: Sequence[Event], event: Event) -> Event:

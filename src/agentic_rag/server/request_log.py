@@ -4,6 +4,7 @@ A client may name the id in `X-Request-ID`; the response carries it back, and so
 that is logged on the request's behalf. Queries, bodies and tokens are never logged.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -82,6 +83,9 @@ class RequestLog:
 
         try:
             await self.app(scope, receive, named)
+        except asyncio.CancelledError:
+            # uvicorn cancels what has not ended in time after a signal, and would log a traceback.
+            _logger.warning("a request was cut off, as the server stops")
         except Exception:
             _logger.exception("a request failed")
             if status:  # too late for another one: the connection ends without an end of the body

@@ -49,7 +49,15 @@ def serve(settings: "Settings", *, tell: Callable[[str], None], open_page: bool 
     tell(f"Serving {kb.directory} at {url}; Ctrl-C ends it.")
     if open_page:
         webbrowser.open(url)
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Tells questions that the server ends, before it waits for them."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.app.state.server.gate.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -1,7 +1,7 @@
 """Traces of the questions asked of a server: `traces/ID.json` in the knowledge base.
 
-The newest are kept. An id is the time and a random part (`20261130-062654-3f9a`), so that ids sort
-by time.
+The newest are kept. An id is the time, to the second and in parts of it (`20261130-062654-3f9a`),
+so that ids sort by time.
 """
 
 import re
@@ -57,10 +57,12 @@ class TraceStore:
     def save(self, answer: Answer) -> str:
         """Keep an answer with its trace; its id. Raises OSError where nothing can be written."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        trace_id = f"{datetime.now().strftime(_TIME)}-{secrets.token_hex(2)}"
-        path = self.folder / f"{trace_id}.json"
+        now = datetime.now()
+        trace_id = f"{now.strftime(_TIME)}-{now.microsecond * 65536 // 1_000_000:04x}"
+        while (path := self.folder / f"{trace_id}.json").exists():  # two within 15 microseconds
+            trace_id = f"{trace_id[:16]}{secrets.token_hex(2)}"
         draft = path.with_suffix(".tmp")
-        draft.write_text(answer.model_dump_json(), encoding="utf-8")
+        draft.write_text(answer.model_dump_json(), encoding="utf-8", errors="backslashreplace")
         draft.replace(path)
         for old in self._ids()[self._most :]:
             with suppress(OSError):
