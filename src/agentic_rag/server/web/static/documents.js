@@ -9,6 +9,7 @@ const OFTEN = 700; // milliseconds between looks at work that is going on
 
 let cursor = null;
 let watching = null;
+let working = false; // whether there was work going on at the last look
 let shown = 0; // the number of the newest list request; slower earlier ones are dropped
 
 const guarded = (work) => (...given) => work(...given).catch((error) => alarm(error.message));
@@ -61,14 +62,15 @@ function jobItem(job) {
     bar, job.error ? el("p", { class: "failed" }, job.error) : null, failures.length ? el("ul", {}, failures) : null);
 }
 
-/** Look at the work going on, and again while there is any. */
+/** Look at the work going on, and again while there is any; when it ends the list is new. */
 async function look() {
   clearTimeout(watching);
   const { jobs } = await call("GET", "/api/jobs?limit=8");
   byId("jobs").replaceChildren(...jobs.map(jobItem));
   const busy = jobs.some((job) => job.state === "running" || job.state === "queued");
   if (busy && !byId("view-documents").hidden) watching = setTimeout(guarded(look), OFTEN);
-  else await list();
+  if (working && !busy) await list();
+  working = busy;
 }
 
 async function add(files) {
@@ -77,6 +79,7 @@ async function add(files) {
   const form = new FormData();
   for (const file of files) form.append("files", file, file.name);
   await call("POST", "/api/documents", form);
+  working = true;
   await look();
 }
 
@@ -99,6 +102,7 @@ function prepareAdding() {
     event.preventDefault();
     alarm("");
     await call("POST", "/api/documents/url", { url: byId("url").value.trim() });
+    working = true;
     byId("url").value = "";
     await look();
   }));
@@ -113,7 +117,7 @@ export function prepare() {
   });
   byId("document-state").addEventListener("change", guarded(() => list()));
   byId("more-documents").addEventListener("click", guarded(() => list(true)));
-  byId("retry").addEventListener("click", guarded(async () => { await call("POST", "/api/documents/retry"); await look(); }));
+  byId("retry").addEventListener("click", guarded(async () => { await call("POST", "/api/documents/retry"); working = true; await look(); }));
 }
 
 async function chunksOf(document_, from) {
@@ -130,7 +134,7 @@ async function chunksOf(document_, from) {
 export async function show(document_) {
   byId("document").hidden = !document_;
   byId("document-list").hidden = Boolean(document_);
-  if (!document_) { await look(); return; }
+  if (!document_) { await Promise.all([list(), look()]); return; }
   const found = await call("GET", `/api/documents/${encodeURIComponent(document_)}`);
   byId("document-title").textContent = found.title || baseName(found.uri);
   byId("document-facts").textContent = [found.uri, found.media_type, say(found.status), found.reason, bytes(found.size), when(found.indexed_at)].filter(Boolean).join(" · ");
