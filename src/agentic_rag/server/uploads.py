@@ -4,13 +4,12 @@ A file replaces the one of its name in its folder, and with that the document ma
 being received lies in a folder of its own, and is moved when it is whole.
 """
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-
-from starlette.concurrency import run_in_threadpool
 
 from agentic_rag.documents import file_types
 from agentic_rag.documents.source import Problem
@@ -51,13 +50,13 @@ class UploadStore:
         """A folder for the files of one request, gone after the block. Raises UploadsUnwritable."""
         made: Path | None = None
         try:
-            made = await run_in_threadpool(self._made)
+            made = await asyncio.to_thread(self._made)
             yield made
         except OSError as error:
             raise self._unwritable(error) from None
         finally:
             if made is not None:
-                await run_in_threadpool(shutil.rmtree, made, ignore_errors=True)
+                await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
 
     def _made(self) -> Path:
         self._incoming.mkdir(parents=True, exist_ok=True)
