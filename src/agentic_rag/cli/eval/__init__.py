@@ -2,7 +2,7 @@
 
 import typer
 
-from agentic_rag.cli.eval import judge, prepare, retrieval, run, sweep
+from agentic_rag.cli.eval import compare, judge, prepare, report, retrieval, run, sweep
 
 app = typer.Typer(
     name="eval",
@@ -16,3 +16,5 @@ app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("judge")(judge.judge)
 app.command("retrieval")(retrieval.retrieval)
+app.command("report")(report.report)
+app.command("compare")(compare.compare)

@@ -1,0 +1,1 @@
+"""Reports of runs: a page in HTML, Markdown, CSV, and two systems compared."""
