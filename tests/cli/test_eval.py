@@ -4,16 +4,16 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from agentic_rag.evaluation.running.result_file import read_results
+from tests.cli.agent_model import AgentModel, playing
 from tests.cli.running import ARAG, Arag, run_arag
-from tests.cli.slow_model import SlowModel, serving
+from tests.models.embedders.embedding_server import running
 
-COUNT = 8
+COUNT = 9
 
 
 @pytest.fixture
@@ -103,33 +103,37 @@ def test_a_knowledge_base_of_other_chunks_is_refused(
 def test_killed_and_stopped_anywhere_no_question_is_lost_and_none_is_asked_twice(
     dataset: Path, tmp_path: Path
 ) -> None:
-    assert run_arag(tmp_path, "index", dataset / "chunks.json", "--kb", "base").code == 0
-    words = ["eval", "run", dataset, "--kb", "base", "-o", "run", "--model", "any", "-q"]
-    words += ["--strategy", "naive", "--workers", "1"]
-    with serving(SlowModel(["It has", " 3 blades."], pause=0.1)) as model:
-        environment = {**os.environ, "ARAG_BASE_URL": model.address}
-        for fall in range(3):
-            running = subprocess.Popen(
-                [*ARAG, *map(str, words)],
-                cwd=tmp_path,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            asked = len(model.bodies)
-            while len(model.bodies) < asked + 1 + fall:
-                assert running.poll() is None
-                time.sleep(0.01)
-            running.send_signal(signal.SIGKILL if fall % 2 == 0 else signal.SIGINT)
-            _, err = running.communicate(timeout=60)
-            assert running.returncode == (-signal.SIGKILL if fall % 2 == 0 else 130), err
-        kept = {result.qid for result in read_results(tmp_path / "run")}
-        before = len(model.bodies)
-        last = run_arag(tmp_path, *words, "--json", ARAG_BASE_URL=model.address)
+    """Five times the model falls silent in some answer, and the run is ended there."""
+    words = ["eval", "run", dataset, "-o", "run", "--strategy", "agent", "--model", "any"]
+    words += ["--workers", "1", "-q"]
+    ends = (signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)
+    kept = 0
+    with running() as embedder:
+        embedding = {
+            "ARAG_EMBEDDING__MODEL": "openai:m",
+            "ARAG_EMBEDDING__BASE_URL": embedder.base_url,
+        }
+        for end, silent_in in zip(ends, (2, 3, 1, 2, 4), strict=True):
+            with playing(AgentModel(hang_in=silent_in)) as model:
+                asking = subprocess.Popen(
+                    [*ARAG, *map(str, words)],
+                    cwd=tmp_path,
+                    env={**os.environ, **embedding, "ARAG_BASE_URL": model.address},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+                assert model.hanging.wait(60)
+                asking.send_signal(end)
+                _, err = asking.communicate(timeout=60)
+            assert asking.returncode == (130 if end == signal.SIGINT else -end), err
+            kept += silent_in - 1
+            assert len(read_results(tmp_path / "run")) == kept
+        with playing(AgentModel()) as model:
+            last = run_arag(tmp_path, *words, "--json", **embedding, ARAG_BASE_URL=model.address)
 
     assert last.code == 0, last.err
     results = read_results(tmp_path / "run")
-    assert sorted(result.qid for result in results) == [f"q{n}" for n in range(COUNT)]
-    assert all(result.tries == 1 for result in results)
-    assert 0 < len(kept) < COUNT
-    assert len(model.bodies) - before == COUNT - len(kept)
+    assert [result.qid for result in results] == [f"q{n}" for n in range(COUNT)]
+    assert all(result.tries == 1 and result.outcome == "answered" for result in results)
+    assert model.answers == COUNT - kept
+    assert (tmp_path / "run" / "results.jsonl").read_bytes().count(b"\n") == COUNT
