@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentic_rag.evaluation.records import GoldQuestion, Result, RunInfo, Variant
-from agentic_rag.evaluation.running.result_file import ResultFile, begin_run
+from agentic_rag.evaluation.running.result_file import RESULTS, begin_run
 from agentic_rag.strategies.answer import Answer, Citation
 from agentic_rag.strategies.trace import (
     HitRecord,
@@ -166,10 +166,8 @@ def write_run(tmp_path: Path) -> WriteRun:
             model=model,
         )
         begin_run(directory, info, questions)
-        file = ResultFile(directory)
-        for given in by_variant.values():
-            for result in given:
-                file.add(result)
+        lines = (one.model_dump_json() + "\n" for given in by_variant.values() for one in given)
+        (directory / RESULTS).write_text("".join(lines), encoding="utf-8")
         return directory
 
     return write
