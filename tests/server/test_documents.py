@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from agentic_rag.config import Server, Settings
@@ -410,3 +410,34 @@ def test_an_uploaded_archive_stays_until_its_last_file_is_deleted(
     assert everything_under(kb.directory / "uploads") == ["x/pack.zip"]
     client.delete(f"/api/documents/{other['number']}")
     assert everything_under(kb.directory / "uploads") == []
+
+
+# -- the folder of uploads ----------------------------------------------------------------------
+
+
+def test_what_was_taken_out_does_not_come_back_with_a_folder_above_it(
+    client: httpx.Client, kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    put(client, ("a.txt", b"first"), ("b.pdf", b"no PDF at all"))
+    (tmp_path / "mine.txt").write_text("my words")
+    kb.remove(["a.txt"])  # as the command line does, which leaves files where they are
+    kb.add([tmp_path])
+    assert sorted(Path(one["uri"]).name for one in listed(client)) == ["b.pdf", "mine.txt"]
+    (kb.directory / "uploads" / "b.pdf").write_bytes(PDF)
+    assert [Path(one.uri).name for one in kb.retry_failed().updated] == ["b.pdf"]
+
+
+def test_where_nothing_can_be_kept_that_is_told_and_the_rest_goes_on(
+    client: httpx.Client, kb: KnowledgeBase
+) -> None:
+    (kb.directory / "uploads").write_text("a file stands here")
+    answer = client.post("/api/documents", files={"files": ("a.txt", b"text")})
+    assert refusal(answer)[0] == 503 and "cannot be kept" in refusal(answer)[1]
+    (kb.directory / "uploads").unlink()
+    log = kb.directory / "server" / "jobs.jsonl"
+    log.unlink(missing_ok=True)
+    log.mkdir()
+    answer = client.post("/api/documents/url", json={"url": "http://example.org/"})
+    assert refusal(answer)[0] == 503 and "list of jobs" in refusal(answer)[1]
+    log.rmdir()
+    assert put(client, ("a.txt", b"text"))["state"] == "done"
