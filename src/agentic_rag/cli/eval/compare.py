@@ -160,8 +160,9 @@ _FORMS: dict[str, Callable[[float], str]] = {
 
 def _show_question(one: "Changed") -> None:
     streams.out()
-    streams.out(f"  {streams.one_line(f'{one.question.qid}  {one.question.question}')}")
-    streams.out(f"    gold  {streams.one_line(' | '.join(one.question.golds))}")
+    question = one.question
+    streams.out(f"  {streams.one_line(question.qid)}  {streams.one_line(question.question)}")
+    streams.out(f"    gold  {streams.one_line(' | '.join(question.golds))}")
     streams.out(f"    A     {_said(one.first)}")
     streams.out(f"    B     {_said(one.second)}")
 

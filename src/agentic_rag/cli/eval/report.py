@@ -69,7 +69,7 @@ def report(
     _tell_of_judges(systems)
     if to_stdout:
         for part in report_parts(systems, wanted[0]):
-            typer.echo(part, nl=False)
+            print(streams.safe(part), end="")
         return
     files = _files(output or runs[0] / f"{_NAME}.html", wanted)
     for form, path in files.items():
