@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 
-import httpx
+import httpx2 as httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request

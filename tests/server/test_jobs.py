@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 
 from agentic_rag.config import Settings, Web
 from agentic_rag.knowledge_base import KnowledgeBase
