@@ -259,6 +259,15 @@ def test_tiny_huge_damaged_and_foreign_pictures_are_told_and_the_rest_is_read(
     assert counted.counts.dropped["without text"] == 1
 
 
+def test_lines_of_a_figure_that_are_not_sure_enough_are_told(
+    write: Write, counted: _Counted
+) -> None:
+    write("a.png", _png(LIMIT))
+    reading = Reading(images=Images(read=True), ocr=Ocr(min_confidence=1.0), on_images=counted.add)
+    found = _parsed(write("a.md", "See Figure 1.\n\n![Figure 1: L](a.png)\n"), reading)
+    assert found.warnings == ("1 line below confidence 1 left out in images: a.png",)
+
+
 def test_no_more_figures_than_the_setting_says_are_read(write: Write, counted: _Counted) -> None:
     write("a.png", _png(LIMIT))
     body = "".join('<p>Shown below.</p><img src="a.png">' for _ in range(5))

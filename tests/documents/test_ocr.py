@@ -85,6 +85,17 @@ def test_a_long_screenshot_is_read_from_its_first_line_to_its_last() -> None:
     assert [row for row in ocr.read_pixels(pixels, 0.5).rows() if row] == list(filter(None, lines))
 
 
+def test_small_letters_in_a_very_wide_picture_are_read() -> None:
+    from PIL import Image
+
+    pixels = np.full((300, 6_500, 3), 255, np.uint8)
+    said = [f"Station {n} opens at {40 + n} bar" for n in range(5)]
+    for n, line in enumerate(said):
+        draw_on(pixels, [line], 100 + 1_280 * n, 150, 20)
+    picture = encoded(Image.fromarray(pixels), "PNG")
+    assert parse("/docs/line.png", picture).text == " ".join(said)
+
+
 def test_several_threads_may_read_at_once() -> None:
     pages = [drawn([f"The valve has the number {n}."]) for n in (4711, 5822, 6933)]
     with ThreadPoolExecutor(3) as pool:
@@ -165,8 +176,8 @@ def test_a_picture_without_text_says_so(size: tuple[int, int]) -> None:
     assert document.warnings == ("no text; OCR finds none",)
 
 
-def test_a_picture_20000_pixels_wide_is_scaled_down() -> None:
-    wide = encoded(image([BUILT], width=20_000, height=2_000, size=700), "PNG")
+def test_letters_as_high_as_a_very_wide_picture_are_read_scaled_down() -> None:
+    wide = encoded(image([BUILT], width=7_000, height=700, size=250), "PNG")
     assert parse("/docs/wide.png", wide).text == BUILT
 
 

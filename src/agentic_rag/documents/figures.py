@@ -24,6 +24,7 @@ from agentic_rag.documents.fetching import is_url
 from agentic_rag.documents.figure_rules import Rules, read_rules
 from agentic_rag.documents.ocr import OcrBroken, Pixels
 from agentic_rag.documents.reading import ImageCounts, Reading
+from agentic_rag.documents.scanned_pages import left_out
 from agentic_rag.errors import AragError
 from agentic_rag.text.language import is_chinese
 
@@ -83,6 +84,7 @@ class _Work:
     in_chinese: bool = False
     _told: dict[str, list[str]] = field(default_factory=dict)
     _texts: dict[bytes, str] = field(default_factory=dict)
+    _unsure: dict[str, int] = field(default_factory=dict)  # lines left out, of each figure
     _undescribed: str = ""
     _bare_text: str = ""
 
@@ -121,11 +123,11 @@ class _Work:
             if reason.startswith("'"):
                 told.append(f"in it: {reason}")
                 continue
-            shown_names = ", ".join(names[:_NAMES_TOLD])
-            if len(names) > _NAMES_TOLD:
-                shown_names += f" and {len(names) - _NAMES_TOLD:,} more"
             what = "image" if len(names) == 1 else "images"
-            told.append(f"{len(names):,} {what} not read, {reason}: {shown_names}")
+            told.append(f"{len(names):,} {what} not read, {reason}: {_listed(names)}")
+        if self._unsure:
+            lines = left_out(sum(self._unsure.values()), self.how)
+            told.append(f"{lines} in images: {_listed(list(self._unsure))}")
         if self._undescribed:
             told.append(f"images not described: {self._undescribed}")
         return told
@@ -179,6 +181,8 @@ class _Work:
             raise UnreadableDocument(
                 f"'{name}' is not read: OCR failed ({type(error).__name__})"
             ) from error
+        if found.unsure:
+            self._unsure[name] = found.unsure
         between = "；" if self.in_chinese else "; "
         rows = [row for row in map(one_line, found.rows()) if row]
         return between.join(row for row in rows if not self._is_in_text(row))
@@ -255,6 +259,11 @@ def _apart(text: str, at: int, lines: Sequence[str]) -> str:
         above = "\n\n"
     below = "\n" if not text[at:].strip() or text.startswith("\n", at) else "\n\n"
     return above + "\n\n".join(lines) + below
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_TOLD:,} more" if len(names) > _NAMES_TOLD else ""
+    return ", ".join(names[:_NAMES_TOLD]) + more
 
 
 def _shown_name(name: str) -> str:

@@ -33,6 +33,9 @@ _LONGEST_SIDE = 2000  # pixels the models are given; a larger picture is scaled 
 _TALL = 2.0
 _BAND = 1.5
 _LOWEST_BAND = 1500
+# A wide one (a plotted chart, a time line) from here on is read both scaled down and in pieces that
+# need no scaling, and the reading that says more counts: its letters may be as high as the picture.
+_WIDE = 2 * _LONGEST_SIDE
 # The detector blows a smaller picture up to this height or width, which takes three times as long
 # and misses more than giving it a margin does.
 _LEAST_SIDE = 736
@@ -87,43 +90,86 @@ def read_pixels(pixels: Pixels, min_confidence: float) -> PictureText:
     if min(pixels.shape[:2]) < _SMALLEST_SIDE or np.ptp(pixels) < _LEAST_CONTRAST:
         return PictureText()
     with _MODEL:
-        read: list[TextLine] = []
-        turns = 0
-        for top, band in _bands(pixels):
-            lines = _recognised(band, top)
-            if len(band) == len(pixels) and (turns := _turns(pixels, lines)):
-                lines = _recognised(np.ascontiguousarray(np.rot90(pixels, turns)), 0)
-            read += lines
+        if _is_tall(pixels):
+            read, turns = _in_bands(pixels), 0
+        else:
+            read, turns = _upright(pixels)
+        if _is_wide(pixels) and _said(cut := _in_columns(pixels)) > _said(read):
+            read, turns = cut, 0
     sure = tuple(line for line in read if line.confidence >= min_confidence)
     return PictureText(sure, len(read) - len(sure), turns)
 
 
-def _bands(pixels: Pixels) -> list[tuple[int, Pixels]]:
-    """A picture whole, or a tall one in bands cut where least is printed; each with its top."""
-    height, width = pixels.shape[:2]
-    most = max(int(_BAND * width), _LOWEST_BAND)
-    if height <= max(_TALL * width, _LONGEST_SIDE):
-        return [(0, pixels)]
-    bands = []
-    top = 0
-    while height - top > most:
-        begin = top + int(0.7 * most)
-        printed = pixels[begin : top + most].std(axis=(1, 2))
-        # In the middle of the emptiest strip: of equal rows, the middle one.
-        emptiest = np.flatnonzero(printed <= printed.min() + 1)
-        end = begin + int(emptiest[len(emptiest) // 2]) + 1
-        bands.append((top, pixels[top:end]))
-        top = end
-    return [*bands, (top, pixels[top:])]
+def _upright(pixels: Pixels) -> tuple[list[TextLine], int]:
+    """The lines of a picture as a whole, and how often it was turned for them."""
+    lines = _recognised(pixels)
+    if turns := _turns(pixels, lines):
+        lines = _recognised(np.ascontiguousarray(np.rot90(pixels, turns)))
+    return lines, turns
 
 
-def _recognised(pixels: Pixels, top: int) -> list[TextLine]:
+def _is_tall(pixels: Pixels) -> bool:
+    height, width = len(pixels), len(pixels[0])
+    return height > max(_TALL * width, _LONGEST_SIDE)
+
+
+def _is_wide(pixels: Pixels) -> bool:
+    height, width = len(pixels), len(pixels[0])
+    return width > max(_TALL * height, _WIDE)
+
+
+def _in_bands(pixels: Pixels) -> list[TextLine]:
+    """The lines of a tall picture, band by band."""
+    most = max(int(_BAND * pixels.shape[1]), _LOWEST_BAND)
+    bands = _ends(pixels, most)
+    return [line for top, end in bands for line in _recognised(pixels[top:end], (0, top))]
+
+
+def _in_columns(pixels: Pixels) -> list[TextLine]:
+    """The lines of a wide picture, piece by piece."""
+    columns = _ends(pixels.swapaxes(0, 1), _LONGEST_SIDE)
+    return [
+        line
+        for left, end in columns
+        for line in _recognised(np.ascontiguousarray(pixels[:, left:end]), (left, 0))
+    ]
+
+
+def _said(lines: Sequence[TextLine]) -> float:
+    """How much was read, and how surely."""
+    return sum(len(line.text) * line.confidence for line in lines)
+
+
+def _ends(pixels: Pixels, most: int) -> list[tuple[int, int]]:
+    """Where pieces of a picture begin and end along its first axis, each at most so long, cut where
+    least is printed."""
+    found = []
+    begin = 0
+    while len(pixels) - begin > most:
+        first = begin + int(0.7 * most)
+        printed = pixels[first : begin + most].std(axis=(1, 2))
+        end = first + _middle_of_longest(printed <= printed.min() + 1) + 1
+        found.append((begin, end))
+        begin = end
+    return [*found, (begin, len(pixels))]
+
+
+def _middle_of_longest(empty: npt.NDArray[np.bool_]) -> int:
+    """The middle of the longest run of what is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], empty.astype(np.int8), [0]))))
+    begins, ends = edges[::2], edges[1::2]
+    longest = int(np.argmax(ends - begins))
+    return int(begins[longest] + ends[longest] - 1) // 2
+
+
+def _recognised(pixels: Pixels, corner: tuple[int, int] = (0, 0)) -> list[TextLine]:
     pixels = _padded(pixels)
     found: Any = _model()(pixels, use_det=True, use_cls=True, use_rec=True, text_score=0.0)
     if not found.txts:
         return []
+    left, top = corner
     return [
-        TextLine(clean, float(score), tuple((float(x), float(y) + top) for x, y in box))
+        TextLine(clean, float(score), tuple((float(x) + left, float(y) + top) for x, y in box))
         for text, score, box in zip(found.txts, found.scores, found.boxes, strict=True)
         if (clean := one_line(text))
     ]

@@ -34,7 +34,8 @@ _MEDIA_TYPES = {
 }
 # A sheet of A0 in 300 dots an inch has 140 million; Pillow itself refuses 179 million.
 _MOST_PIXELS = 150_000_000
-# What is larger is scaled down: OCR looks at half of that. A long screenshot may be longer.
+# What is larger is scaled down: OCR looks at half of that. A long screenshot may be longer, a chart
+# wider: they are read in pieces.
 _MOST_SIDE = 4_000
 _LONGEST = 60_000
 _MOST_PAGES = 5_000
@@ -136,7 +137,10 @@ def _pixels(name: str, image: "Image.Image") -> Pixels:
     width, height = image.size
     if width * height > _MOST_PIXELS:
         raise _too_large(name)
-    most = (_MOST_SIDE, _LONGEST if height > 2 * width else _MOST_SIDE)
+    most = (
+        _LONGEST if width > 2 * height else _MOST_SIDE,
+        _LONGEST if height > 2 * width else _MOST_SIDE,
+    )
     try:
         with _quiet():
             if image.format == "JPEG":

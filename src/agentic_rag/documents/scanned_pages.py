@@ -84,10 +84,14 @@ def read_pictures(
         for reason, indexes in without.items()
     ]
     if unsure:
-        count = sum(unsure.values())
-        left_out = f"{count} line{'s' * (count > 1)} below confidence {how.ocr.min_confidence:g}"
-        told.append(f"{left_out} left out{place(index + 1 for index in unsure)}")
+        told.append(f"{left_out(sum(unsure.values()), how)}{place(index + 1 for index in unsure)}")
     return ScannedPages(pages, tuple(told))
+
+
+def left_out(count: int, how: Reading) -> str:
+    """That so many lines were read without being sure enough of them."""
+    lines = f"{count:,} line{'s' * (count > 1)}"
+    return f"{lines} below confidence {how.ocr.min_confidence:g} left out"
 
 
 class _Unread(Exception):
