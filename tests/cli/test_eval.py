@@ -97,7 +97,7 @@ def test_a_knowledge_base_of_other_chunks_is_refused(
     ran = arag("eval", "run", dataset, "--model", "none", "--kb", "other")
 
     assert ran.code == 1
-    assert "holds 1 chunks" in ran.err and "Name another one with --kb" in ran.err
+    assert "holds 1 chunks, and they are not those of" in ran.err and "Name another one with --kb" in ran.err
 
 
 def test_killed_and_stopped_anywhere_no_question_is_lost_and_none_is_asked_twice(

@@ -49,13 +49,15 @@ class Variant(Record):
 
 
 class RunInfo(Record):
-    """What a run asks: the dataset by its directory and content hash, the systems, the model by
-    name, and how many questions in which order (`seed` None: those of the file, in its order).
-    `settings` are those that answers come of and that are not as they come, by dotted names."""
+    """What a run asks: the dataset by its directory and the hashes of its files, the systems, the
+    model by name, and how many questions in which order (`seed` None: those of the file, in its
+    order). `settings` are those that answers come of and that are not as they come, by dotted
+    names."""
 
     version: Literal[1] = 1
     dataset: str
     dataset_hash: str
+    chunks_hash: str = ""
     knowledge_base: str
     variants: tuple[Variant, ...]
     model: str

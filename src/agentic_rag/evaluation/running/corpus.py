@@ -3,10 +3,13 @@
 import json
 import stat
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentic_rag.documents.document import GivenChunk
+from agentic_rag.documents.given_chunks import given_chunks
 from agentic_rag.errors import AragError
 from agentic_rag.evaluation.dataset import CHUNKS, BadDataset, Dataset
 from agentic_rag.knowledge_base import KnowledgeBase, NoKnowledgeBase, Progress
@@ -43,6 +46,7 @@ def knowledge_base_of(
                 "indexed already. Name their knowledge base with --kb."
             )
         return KnowledgeBase.open(named, settings=_settings(settings, named), create=False)
+    given = _given(dataset.chunks)
     place = named or dataset.directory / OWN
     if named is None and not place.exists() and not _takes_files(dataset.directory):
         raise BadDataset(
@@ -55,23 +59,45 @@ def knowledge_base_of(
     except NoKnowledgeBase:
         kb = KnowledgeBase.open(place, settings=own)
     documents = kb.documents()
-    if any(Path(document.uri) == dataset.chunks.resolve() for document in documents) or not (
-        documents
-    ):
+    if all(Path(document.uri) == dataset.chunks.resolve() for document in documents):
         report = kb.add([dataset.chunks], on_progress=on_progress, stop=stop)
         if wrong := (*report.failed, *report.empty, *report.unsupported):
             raise BadDataset(f"{dataset.chunks} could not be indexed: {wrong[0].reason}")
         if report.stopped:
             raise IndexingStopped("Stopped; what is embedded is kept, the same command goes on.")
-        return kb
-    held, wanted = sum(document.chunks for document in documents), _count(dataset.chunks)
-    if held != wanted:
+    elif not _is_of(kb, given):
+        held = sum(document.chunks for document in documents)
         raise BadDataset(
-            f"The knowledge base {place} holds {held:,} chunks, and {dataset.chunks} has "
-            f"{wanted:,}: it is of other documents. Name another one with --kb, or a folder that "
-            "is not there yet."
+            f"The knowledge base {place} holds {held:,} chunks, and they are not those of "
+            f"{dataset.chunks} alone. Name another one with --kb, or a folder that is not there "
+            "yet."
         )
     return kb
+
+
+def _given(chunks: Path) -> tuple[GivenChunk, ...]:
+    """The chunks of a dataset. Indexing takes a file that holds none for a text."""
+    try:
+        records = json.loads(chunks.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadDataset(f"{chunks} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise BadDataset(f"{chunks} is not JSON ({error}); correct it.") from None
+    found = given_chunks(records) if isinstance(records, list) else None
+    if found is None:
+        raise BadDataset(
+            f'{chunks} is no list of chunks, each {{"id": …, "text": …}} or "id:text"; correct it, '
+            "or let `arag eval prepare` write it."
+        )
+    return found[0]
+
+
+def _is_of(kb: KnowledgeBase, chunks: Sequence[GivenChunk]) -> bool:
+    """Whether a knowledge base holds just these chunks, as that of a copy of their file does."""
+    held = [chunk for document in kb.documents() for chunk in kb.chunks(document.number)]
+    return Counter((chunk.source_id, chunk.text) for chunk in held) == Counter(
+        (chunk.source_id, chunk.text) for chunk in chunks
+    )
 
 
 def _settings(settings: "Settings", place: Path) -> "Settings":
@@ -81,11 +107,3 @@ def _settings(settings: "Settings", place: Path) -> "Settings":
 def _takes_files(directory: Path) -> bool:
     """Whether anybody may write there; a superuser could, where nobody is meant to."""
     return bool(directory.stat().st_mode & _ANY_WRITE)
-
-
-def _count(chunks: Path) -> int:
-    try:
-        found = json.loads(chunks.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise BadDataset(f"{chunks} cannot be read ({error}).") from None
-    return len(found) if isinstance(found, list) else 0

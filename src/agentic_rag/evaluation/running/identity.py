@@ -1,5 +1,6 @@
 """What a run is of: results of two runs stand in one table only where all of this is the same."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -49,6 +50,7 @@ def run_info(
     return RunInfo(
         dataset=str(dataset.directory.absolute()),
         dataset_hash=dataset.hash,
+        chunks_hash=_hash(dataset.chunks) if dataset.chunks else "",
         knowledge_base=str(Path(kb.directory).absolute()),
         variants=tuple(variants),
         model=model,
@@ -79,6 +81,8 @@ def _differences(begun: RunInfo, wanted: RunInfo) -> Iterator[str]:
     """What `begun` was begun with, a clause for each thing in which the two are not the same."""
     if begun.dataset_hash != wanted.dataset_hash:
         yield f"other questions than {wanted.dataset} now holds"
+    if begun.chunks_hash != wanted.chunks_hash:
+        yield f"other chunks than {wanted.dataset} now holds"
     for what, was, now in (
         ("knowledge base", begun.knowledge_base, wanted.knowledge_base),
         ("model", begun.model, wanted.model),
@@ -95,6 +99,11 @@ def _differences(begun: RunInfo, wanted: RunInfo) -> Iterator[str]:
         first, second = (one.settings.get(name, standing.get(name)) for one in (begun, wanted))
         if first != second:
             yield f"the setting {name} {first}, not {second}"
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _names(info: RunInfo) -> str:
