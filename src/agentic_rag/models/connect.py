@@ -5,6 +5,7 @@ A model is built anew for each question, since its connections belong to one eve
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,10 @@ Connect = Callable[[], AbstractAsyncContextManager["Model"]]
 # A model, and the HTTP client that has to be closed after it (None: the model's own).
 Build = Callable[[], "tuple[Model, Any]"]
 
+# Pydantic AI's modules import one another: of threads that are the first to import some of them at
+# the same time, each beginning at another one, some would find a half of it.
+_importing = threading.Lock()
+
 
 class ModelUnavailable(AragError):
     """The model asked for is unknown, or lacks a key, a package or a file."""
@@ -33,7 +38,8 @@ def connector(name: str, build: Build) -> Connect:
     It is built once here, so that a missing package, key or name is told before any work.
     Raises `ModelUnavailable`.
     """
-    from pydantic_ai.exceptions import UserError
+    with _importing:
+        from pydantic_ai.exceptions import UserError
 
     def checked() -> "tuple[Model, Any]":
         try:
@@ -43,7 +49,8 @@ def connector(name: str, build: Build) -> Connect:
         except (UserError, ValueError) as error:
             raise ModelUnavailable(_unknown(name, str(error))) from error
 
-    checked()
+    with _importing:
+        checked()
 
     @asynccontextmanager
     async def connect() -> AsyncIterator["Model"]:
