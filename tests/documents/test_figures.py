@@ -259,6 +259,17 @@ def test_tiny_huge_damaged_and_foreign_pictures_are_told_and_the_rest_is_read(
     assert counted.counts.dropped["without text"] == 1
 
 
+def test_how_small_a_figure_is_counts_before_it_is_scaled_down(
+    write: Write, counted: _Counted
+) -> None:
+    from PIL import Image
+
+    write("band.png", encoded(Image.new("1", (8_000, 4_500), 1), "PNG"))  # scaled to 4,000
+    text = "See Figure 1.\n\n![Figure 1: L](band.png)\n"
+    _parsed(write("a.md", text), _reading(counted, min_side=3_000))
+    assert counted.counts.dropped == {"without text": 1}
+
+
 def test_lines_of_a_figure_that_are_not_sure_enough_are_told(
     write: Write, counted: _Counted
 ) -> None:

@@ -156,9 +156,9 @@ class _Work:
 
     def _text(self, one: Shown, data: bytes) -> str:
         name = _shown_name(one.figure.name)
-        pixels = picture.picture_pixels(name, data)
-        if min(pixels.shape[:2]) < self.how.images.min_side:
+        if picture.shorter_side(name, data) < self.how.images.min_side:
             raise _Dropped(ICON)
+        pixels = picture.picture_pixels(name, data)
         text = self._recognised(name, pixels)
         self.read += 1
         useful = self.rules.has_useful_text(text)

@@ -84,6 +84,13 @@ def picture_pixels(name: str, data: bytes) -> Pixels:
         return _pixels(name, image)
 
 
+def shorter_side(name: str, data: bytes) -> int:
+    """The shorter side of a picture file's picture in pixels, as it is stored. Raises
+    UnreadableDocument."""
+    with _opened(name, data) as image:
+        return min(image.size)
+
+
 @contextmanager
 def _opened(name: str, data: bytes) -> "Iterator[Image.Image]":
     from PIL import Image
