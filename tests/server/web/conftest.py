@@ -47,7 +47,9 @@ class Pages:
             made.close()
 
 
-@pytest.fixture(scope="session")
+# Not for the session: as long as it is driven its event loop runs, and no test of another module
+# may have one of its own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium")
