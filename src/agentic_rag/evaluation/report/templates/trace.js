@@ -44,7 +44,13 @@ class Marks {
   }
 }
 
-const written = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+const LINE = 100; // characters of JSON that stand on one line
+
+function written(value) {
+  if (typeof value === "string") return value;
+  const line = JSON.stringify(value);
+  return line.length > LINE ? JSON.stringify(value, null, 1) : line;
+}
 const isEmpty = (value) => value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
 
 function short(value, limit = 120) {
@@ -95,11 +101,10 @@ const pre = (nodes) => el("pre", { tabindex: "0" }, ...nodes);
 const hitList = (hits, marks) => el("ol", {}, ...hits.map((hit) => hitLine(hit, marks)));
 const errorOf = (event) => (event?.error ? [el("p", { class: "error" }, event.error)] : []);
 
-function stepBox(start, end, inner, marks) {
+function stepBox(start, end, marks) {
   return folded("step", start.name, short(about(start.input)), end, () => [
     ...errorOf(end),
     ...part("input", start.input, (value) => pre(marks.passages(written(value)))),
-    ...inner,
     ...part("output", end?.output, (value) => pre(marks.passages(written(value)))),
     ...part("hits", end?.hits, (hits) => hitList(hits, marks)),
   ]);
@@ -114,32 +119,31 @@ function callBox(called, returned, marks) {
   ]);
 }
 
-/** The events of a trace as elements, what belongs to a step inside it. */
+/** The events of a trace as elements, what belongs to a step below it. */
 function eventBoxes(events, marks) {
   const ends = new Map();
   for (const event of events) {
     if (event.type === "step_finished") ends.set(`step ${event.step}`, event);
     if (event.type === "tool_returned") ends.set(`call ${event.call_id}`, event);
   }
-  const inners = new Map(events.filter((event) => event.type === "step_started").map((event) => [event.step, []]));
-  const top = [];
+  const top = el("div");
+  const below = new Map(events.filter((event) => event.type === "step_started").map((event) => [event.step, el("div", { class: "below" })]));
   for (const event of events) {
-    const place = inners.get(event.type === "step_started" ? event.parent : event.step) ?? top;
-    if (event.type === "step_started") place.push(stepBox(event, ends.get(`step ${event.step}`), inners.get(event.step), marks));
-    else if (event.type === "tool_called") place.push(callBox(event, ends.get(`call ${event.call_id}`), marks));
-    else if (event.type === "thought") place.push(folded("thought", say("thought"), short(event.text), null, () => [pre([event.text])]));
-    else if (event.type === "notice") place.push(el("p", { class: `note ${event.level}` }, event.message));
-    else if (event.type === "run_started" && event.why) place.push(el("p", { class: "note" }, `${event.strategy}, ${event.model}: ${event.why}`));
+    const place = below.get(event.type === "step_started" ? event.parent : event.step) ?? top;
+    if (event.type === "step_started") place.append(stepBox(event, ends.get(`step ${event.step}`), marks), below.get(event.step));
+    else if (event.type === "tool_called") place.append(callBox(event, ends.get(`call ${event.call_id}`), marks));
+    else if (event.type === "thought") place.append(folded("thought", say("thought"), short(event.text), null, () => [pre([event.text])]));
+    else if (event.type === "notice") place.append(el("p", { class: `note ${event.level}` }, event.message));
+    else if (event.type === "run_started" && event.why) place.append(el("p", { class: "note" }, `${event.strategy}, ${event.model}: ${event.why}`));
   }
   return top;
 }
 
-/** Unfold or fold every event inside; what is inside an event is made first. */
+/** Unfold or fold every event inside; what is inside one is made first. */
 function unfold(place, open) {
-  for (const box of place.querySelectorAll(":scope > .event, :scope > .inside > .event")) {
+  for (const box of place.querySelectorAll(".event")) {
     if (open) box.fill();
     box.open = open;
-    unfold(box, open);
   }
 }
 
@@ -160,7 +164,7 @@ function traceParts(id, golds) {
   if (!script) return [el("p", { class: "hint" }, say("no_trace"))];
   const trace = JSON.parse(script.textContent);
   const marks = new Marks(trace, golds);
-  const events = el("div", {}, ...eventBoxes(trace.events, marks));
+  const events = eventBoxes(trace.events, marks);
   const buttons = [["open_all", true], ["close_all", false]].map(([key, open]) => {
     const button = el("button", { type: "button" }, say(key));
     button.addEventListener("click", () => unfold(events, open));
