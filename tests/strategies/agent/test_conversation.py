@@ -49,6 +49,16 @@ async def test_earlier_evidence_is_sent_as_ids_with_titles_and_never_in_full(
     assert "does not carry trains" in model.sent(2)
 
 
+async def test_without_a_tool_to_read_nothing_is_said_of_reading_again(
+    kb: KnowledgeBase, bridge: str, history: tuple[Turn, ...]
+) -> None:
+    model = Model(ALONE, search("Oriole"), f"Ada Brown did [{bridge}].")
+    await play(kb, model, FOLLOW_UP, history=history, tools=("keyword_search",))
+
+    assert f"Chunks that those answers rest on: [{bridge}] Oriole Bridge" in model.sent(1)
+    assert "read_chunk" not in model.sent(1)
+
+
 async def test_an_answer_from_what_was_found_earlier_needs_no_search(
     kb: KnowledgeBase, bridge: str, history: tuple[Turn, ...]
 ) -> None:

@@ -1,13 +1,13 @@
 """A question within a conversation: made self-contained, with what came before it in brief."""
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag.strategies.agent.display import escaped, title_line
-from agentic_rag.strategies.agent.prompts import Language, filled, read
+from agentic_rag.strategies.agent.prompts import Language, filled, read, read_again
 from agentic_rag.strategies.agent.requests import LeftOut, ModelTurn, Requests
 from agentic_rag.strategies.reply import ModelCallFailed, Retrying
 from agentic_rag.strategies.thoughts import Piece
@@ -77,9 +77,14 @@ def told(turns: "tuple[Turn, ...]", language: Language) -> str:
 
 
 def user_message(
-    question: str, turns: "tuple[Turn, ...]", evidence: "list[Chunk]", language: Language
+    question: str,
+    turns: "tuple[Turn, ...]",
+    evidence: "list[Chunk]",
+    language: Language,
+    given: Sequence[str],
 ) -> str:
-    """The question as it is sent: what came before it in brief, evidence by id and title only."""
+    """The question as it is sent: what came before it in brief, evidence by id and title only.
+    `given` are the tools that the model has."""
     if not turns:
         return filled("question", language, question=question)
     shown = "; ".join(
@@ -90,6 +95,7 @@ def user_message(
         "conversation",
         language,
         turns=escaped(told(turns, language)),
+        again=read_again(language, given),
         evidence=shown or "–",
         question=question,
     )

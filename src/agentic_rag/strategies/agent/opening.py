@@ -93,7 +93,8 @@ async def open_conversation(state: State, requests: Requests) -> AsyncGenerator[
         async with aclosing(_rewrite(state, requests)) as events:
             async for event in events:
                 yield event
-    state.history.add_user(user_message(state.asked, turns, evidence, state.language))
+    tools = state.question.settings.agent.tools
+    state.history.add_user(user_message(state.asked, turns, evidence, state.language, tools))
 
 
 async def _rewrite(state: State, requests: Requests) -> AsyncGenerator[Event, None]:

@@ -49,6 +49,12 @@ def system_prompt(language: Language, given: Sequence[str] = TOOLS) -> str:
     return _filled_for("system", language, tuple(given))
 
 
+def read_again(language: Language, given: Sequence[str] = TOOLS) -> str:
+    """How earlier evidence can be read again, as a clause; "" without the tool to."""
+    form = "parts" if "read_chunk" in given else "whole"
+    return _notes("given_tools", language)[f"again_{form}"]
+
+
 def _filled_for(name: str, language: Language, given: tuple[str, ...]) -> str:
     says = _notes("given_tools", language)
     searches = [tool for tool in given if tool != "read_chunk"]

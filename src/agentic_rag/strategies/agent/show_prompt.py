@@ -47,5 +47,5 @@ def first_prompt(
         tools=tuple(
             json.loads(as_json(definitions(language, settings.search.top_k, settings.agent.tools)))
         ),
-        user=user_message(question, history, list(evidence), language),
+        user=user_message(question, history, list(evidence), language, settings.agent.tools),
     )
