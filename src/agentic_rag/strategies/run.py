@@ -28,6 +28,7 @@ from agentic_rag.strategies.events import (
     TraceEvent,
     kept,
 )
+from agentic_rag.strategies.locating import located
 from agentic_rag.strategies.naive import first_prompt as naive_prompt
 from agentic_rag.strategies.naive import naive
 from agentic_rag.strategies.pipeline import check_pipeline, pipeline
@@ -125,7 +126,10 @@ async def stream(
         async with aclosing(_closable(STRATEGIES[name](asked))) as steps:
             async for event in steps:
                 if isinstance(event, RunFinished):
-                    yield stamped(RunFinished(answer=_completed(event.answer, events, started)))
+                    answer = event.answer
+                    cited = await asyncio.to_thread(located, answer.citations, snapshot)
+                    answer = answer.model_copy(update={"citations": cited})
+                    yield stamped(RunFinished(answer=_completed(answer, events, started)))
                     return
                 yield stamped(event)
     except asyncio.CancelledError:
