@@ -18,12 +18,14 @@ MEANINGS = {
         "only met inside a folder do not count. `arag ask`, `arag chat`: the model failed, and the "
         "best passages stand in for its answer, or the file of `--trace` could not be written. "
         "`arag read`: some of the chunks are not there. "
-        "`arag doctor`: something was found. `arag reembed`: some sentence could not be embedded."
+        "`arag doctor`: something was found. `arag reembed`: some sentence could not be embedded. "
+        "`arag eval run`, `arag eval sweep`: some question failed, or the run ended at its cost "
+        "ceiling or because all failed alike. `arag eval judge`: some answer has no verdict."
     ),
     UNEXPECTED: "A fault of arag itself. `ARAG_DEBUG=1` shows the traceback.",
     INTERRUPTED: (
         "Ctrl-C. `arag index` and `arag reembed` have kept what they had done; run the same again "
-        "to go on. `arag ask` has printed what was found."
+        "to go on; so has `arag eval run`. `arag ask` has printed what was found."
     ),
     BROKEN_PIPE: "The program that read the output stopped reading, as in `arag list | head -1`.",
 }

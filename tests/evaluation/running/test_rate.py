@@ -19,6 +19,7 @@ from agentic_rag.config import Evaluation, Settings
 from agentic_rag.evaluation.dataset import Dataset
 from agentic_rag.evaluation.running.rate import Pace, paced
 from agentic_rag.evaluation.running.runner import run_evaluation
+from agentic_rag.evaluation.running.tally import RunProgress
 from agentic_rag.evaluation.running.variants import variants_of
 from agentic_rag.knowledge_base import KnowledgeBase
 from agentic_rag.models.chat import given_model
@@ -92,13 +93,22 @@ def refused(retry_after: str | None) -> Exception:
 async def test_workers_that_are_refused_again_and_again_get_their_answers_all_the_same(
     kb: KnowledgeBase, dataset: Dataset, tmp_path: Path
 ) -> None:
+    seen: list[RunProgress] = []
     with limited_server(retry_after=1, refuse=range(2, 12)) as (address, (refused, _)):
         settings = Settings(model="openai:any", base_url=address, evaluation=Evaluation(workers=4))
         end = await run_evaluation(
-            dataset, variants_of("naive"), kb=kb, run_dir=tmp_path, settings=settings
+            dataset,
+            variants_of("naive"),
+            kb=kb,
+            run_dir=tmp_path,
+            settings=settings,
+            on_progress=seen.append,
         )
 
     assert len(refused) == 10
+    assert [progress.pause for progress in seen if progress.pause] == [
+        pytest.approx(1, abs=0.1) for _ in refused
+    ]
     assert "failed" not in {result.outcome for result in end.run.results}
     assert len(end.run.results) == 7
 

@@ -155,7 +155,8 @@ def _lines() -> Report:
     def report(progress: "RunProgress") -> None:
         nonlocal last
         now = time.monotonic()
-        if progress.done == progress.total or now - last >= SECONDS_BETWEEN_LINES:
+        due = now - last >= SECONDS_BETWEEN_LINES
+        if due or progress.done == progress.total or progress.pause >= SECONDS_BETWEEN_LINES:
             last = now
             streams.say(f"asking: {_told(progress)}")
 
@@ -171,4 +172,6 @@ def _told(progress: "RunProgress") -> str:
     if progress.cost:
         more = "+" if progress.cost_unknown else ""
         parts.append(f"${progress.cost:.2f}{more}")
+    if progress.pause >= 1:
+        parts.append(f"the provider wants a pause of {progress.pause:.0f} s")
     return ", ".join(parts)

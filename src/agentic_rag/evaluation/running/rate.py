@@ -6,7 +6,7 @@ Waiting happens at the gate of `strategies/streaming.py`, where it is no silence
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,11 +25,17 @@ _REFUSALS = 6  # of one request, before its question counts as failed
 
 class Pace:
     """At most `per_minute` requests in any minute (None: as many as come), and none while a
-    provider wants a pause. For one event loop."""
+    provider wants a pause; `on_pause` is told of how many seconds. For one event loop."""
 
-    def __init__(self, per_minute: int | None, minute: float = _MINUTE) -> None:
+    def __init__(
+        self,
+        per_minute: int | None,
+        minute: float = _MINUTE,
+        on_pause: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
         self._per_minute = per_minute
         self._minute = minute
+        self._on_pause = on_pause
         self._sent: deque[float] = deque()
         self._paused_until = 0.0
         self._turn = asyncio.Lock()
@@ -64,6 +70,7 @@ class Pace:
         if seconds > _LONGEST_PAUSE:
             return False
         self.pause(seconds)
+        self._on_pause(self.paused)
         return True
 
     def _wait(self) -> float:

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -109,7 +109,10 @@ async def run_evaluation(
         else:
             begin_run(run_dir, info, questions)
         run = await asyncio.to_thread(read_run, run_dir)
-        pace = Pace(settings.evaluation.requests_per_minute)
+        pace = Pace(
+            settings.evaluation.requests_per_minute,
+            on_pause=lambda seconds: on_progress(replace(_progress(state), pause=seconds)),
+        )
         state = _State(
             kb=kb,
             settings=own,

@@ -11,7 +11,8 @@ Key = tuple[str, str]
 class RunProgress:
     """How far a run is: `right` of `told` answers whose gold is known count as right (by the judge
     where there is one, else by contain-match). `cost` is what is known to have been spent, in US
-    dollars; `cost_unknown` questions have no price."""
+    dollars; `cost_unknown` questions have no price. `pause`: for so many seconds from now nothing
+    is sent, since the provider's rate limit is reached."""
 
     done: int
     total: int
@@ -20,6 +21,7 @@ class RunProgress:
     failed: int
     cost: float
     cost_unknown: int
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
