@@ -164,7 +164,7 @@ def test_a_trace_unfolds_with_gold_and_cited_chunks_marked(browser: Browser, two
         for one in first.locator(".event summary strong").all_inner_texts()
     ]
     assert heads == ["think", "semantic_search", "think", "read_chunk"]
-    assert '{"query":"Who built Oriole Bridge?"}' == first.locator(".call pre").first.inner_text()
+    assert first.locator(".call pre").first.inner_text() == '{"query":"Who built Oriole Bridge?"}'
     assert first.locator("mark.gold").all_inner_texts() == ["[1-1]", "[1-1]"]
     assert first.locator("mark.words").first.inner_text() == "Ada Brown"  # the gold answer
     badges = first.locator(".call").first.locator(".hit").nth(1).locator(".badge")
