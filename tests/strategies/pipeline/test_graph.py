@@ -11,7 +11,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agentic_rag.config import Settings
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import Filter, KnowledgeBase
+from agentic_rag.models.chat import given_model
 from agentic_rag.models.reranker import Ranked, RerankFailed
+from agentic_rag.strategies import run
 from agentic_rag.strategies.answer import Answer
 from agentic_rag.strategies.events import Event, Notice, RunFinished, StepFinished, StepStarted
 from agentic_rag.strategies.pipeline import parts
@@ -121,6 +123,28 @@ async def test_keywords_and_a_hypothetical_answer_widen_the_search(kb: Knowledge
     hypothetical = "The bridge was opened by the mayor in 1930."
     assert started.input["sparse"] == [QUESTION, "opening inauguration", hypothetical]
     assert started.input["dense"] == [QUESTION, hypothetical]
+
+
+@pytest.mark.parametrize(
+    "expansion",
+    [
+        {"expansion": "none"},
+        {"expansion": "keywords"},
+        {"expansion": "hyde"},
+        {"expansion": "both"},
+        {"expansion": "hyde", "hyde_with_text": True},
+    ],
+)
+async def test_the_prompt_that_is_shown_is_the_first_one_sent(
+    kb: KnowledgeBase, expansion: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Writer("opening")
+    monkeypatch.setattr(run, "_chat_model", lambda settings, _: given_model(model.model))
+    settings = Settings(pipeline=expansion)
+    shown = run.shown_prompt(kb, QUESTION, strategy="pipeline", settings=settings)
+    assert model.sent == []
+    await events_of(kb, model, **expansion)
+    assert model.sent[0] == (shown.system, shown.user)
 
 
 async def test_the_hypothetical_answer_can_stand_alone_and_see_a_text(kb: KnowledgeBase) -> None:

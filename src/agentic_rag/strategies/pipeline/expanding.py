@@ -30,8 +30,7 @@ async def expand(run: Run) -> AsyncGenerator[Event, None]:
     wanted = run.settings.expansion
     if wanted == "none":
         return
-    chat = run.question.chat
-    if chat.connect is None or (chat.demonstration and is_chinese(text)):
+    if not _can_expand(run):
         message = "There is no model to expand the question: it is searched for as it stands."
         yield Notice(level="info", code="not_expanded", message=message)
         return
@@ -43,9 +42,34 @@ async def expand(run: Run) -> AsyncGenerator[Event, None]:
             yield event
 
 
+def first_expansion_prompt(run: Run) -> Prompt | None:
+    """The first request of `expand`; None where it makes none. Blocks."""
+    wanted = run.settings.expansion
+    if wanted == "none" or not _can_expand(run):
+        return None
+    return _hyde_prompt(run) if wanted == "hyde" else _keywords_prompt(run)
+
+
+def _can_expand(run: Run) -> bool:
+    chat = run.question.chat
+    in_chinese = is_chinese(run.question.text)
+    return chat.connect is not None and not (chat.demonstration and in_chinese)
+
+
+def _keywords_prompt(run: Run) -> Prompt:
+    return Prompt(read("keywords", run.language), _question(run, "question"))
+
+
+def _hyde_prompt(run: Run) -> Prompt:
+    user = _question(run, "question")
+    if run.settings.hyde_with_text:
+        block = passages_block(_best_by_words(run))
+        user = filled("hyde.with_text", run.language, question=run.question.text, passages=block)
+    return Prompt(read("hyde", run.language), user)
+
+
 async def _keywords(run: Run) -> AsyncGenerator[Event, None]:
-    prompt = Prompt(read("keywords", run.language), _question(run, "question"))
-    async for said in _said(run, "keywords", prompt):
+    async for said in _said(run, "keywords", _keywords_prompt(run)):
         if isinstance(said, str):
             run.sparse.append(said)
         else:
@@ -53,11 +77,7 @@ async def _keywords(run: Run) -> AsyncGenerator[Event, None]:
 
 
 async def _hyde(run: Run) -> AsyncGenerator[Event, None]:
-    prompt = Prompt(read("hyde", run.language), _question(run, "question"))
-    if run.settings.hyde_with_text:
-        block = passages_block(await asyncio.to_thread(_best_by_words, run))
-        user = filled("hyde.with_text", run.language, question=run.question.text, passages=block)
-        prompt = Prompt(prompt.instructions, user)
+    prompt = await asyncio.to_thread(_hyde_prompt, run)
     async for said in _said(run, "hyde", prompt):
         if not isinstance(said, str):
             yield said

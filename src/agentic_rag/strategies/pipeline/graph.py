@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from agentic_rag.strategies.events import Event
-from agentic_rag.strategies.pipeline.expanding import expand
+from agentic_rag.strategies.pipeline.expanding import expand, first_expansion_prompt
 from agentic_rag.strategies.pipeline.generating import first_answer_prompt, generate
 from agentic_rag.strategies.pipeline.parts import Run, opened
 from agentic_rag.strategies.pipeline.ranking import rank
@@ -35,14 +35,16 @@ async def _stages(run: Run) -> AsyncGenerator[Event, None]:
 
 
 def first_prompt(question: Question) -> ShownPrompt | None:
-    """What the model would be sent for the answer, by the order of the routes without a reranker;
-    None where no model is asked."""
+    """What the model would be sent first: to expand the question where that is set, else for the
+    answer, by the order of the routes without a reranker. None where no model is asked."""
     run = opened(question)
     if question.chat.connect is None:
         return None
-    run.sparse = run.dense = [question.text]
-    take_in_order(run)
-    prompt = first_answer_prompt(run)
+    prompt = first_expansion_prompt(run)
+    if prompt is None:
+        run.sparse = run.dense = [question.text]
+        take_in_order(run)
+        prompt = first_answer_prompt(run)
     if prompt is None:
         return None
     return ShownPrompt("pipeline", system=prompt.instructions, user=prompt.user)
