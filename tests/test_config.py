@@ -55,6 +55,12 @@ def test_a_named_file_takes_the_place_of_the_nearest(
         ("[search]\ntopk = 3\n", r"no setting 'search\.topk'"),
         ("[search]\ntop_k = 0\n", r"'search\.top_k'.*greater than or equal to 1"),
         ('[search]\nfusion = "magic"\n', r"'search\.fusion'.*'scaled' or 'rrf'"),
+        ("[rerank]\nexit_threshold = 3\n", r"'rerank\.exit_threshold'.*less than or equal to 1"),
+        (
+            '[rerank]\nexit = "entropy"\nearly_layer = 40\n',
+            r"'rerank': early_layer \(40\) must be below layer \(28\), or exit must be \"off\"; "
+            r"correct it in .*arag\.toml",
+        ),
         ('api_key = "sk-secret"\n', r"no setting 'api_key'"),
         ("[search\n", "not valid TOML"),
     ],

@@ -174,8 +174,17 @@ class Rerank(Section):
     layer: int = Field(28, ge=1)
     early_layer: int = Field(12, ge=1)
     exit: Literal["off", "maximum", "entropy"] = "off"
-    exit_threshold: float = Field(0.4, ge=0)
+    exit_threshold: float = Field(0.4, ge=0, le=1)
     max_tokens: int = Field(1024, ge=64)  # of query and text together
+
+    @model_validator(mode="after")
+    def _left_before_the_last_layer(self) -> Self:
+        if self.exit != "off" and self.early_layer >= self.layer:
+            raise ValueError(
+                f"early_layer ({self.early_layer}) must be below layer ({self.layer}), or exit "
+                'must be "off"'
+            )
+        return self
 
 
 class Workflow(Section):

@@ -254,7 +254,7 @@ async def test_layers_above_the_cut_are_not_even_read(layered: Path) -> None:
 async def test_exit_gives_the_early_layers_scores_or_the_full_models(
     layered: Path, rule: str, batch_size: int
 ) -> None:
-    always, never = (0.0, 1.5) if rule == "maximum" else (1.0, 0.0)
+    always, never = (0.0, 1.0) if rule == "maximum" else (1.0, 0.0)
     settings = {"exit": rule, "batch_size": batch_size}
     early = await ranking(layered, exit_threshold=always, **settings)
     assert early == await ranking(layered, layer=3, batch_size=batch_size)
@@ -283,8 +283,8 @@ async def test_the_first_batch_alone_decides_for_all(layered: Path, rule: str) -
 
 async def test_layers_are_run_once_and_counted(layered: Path) -> None:
     """Each layer's calls counted by torch itself, in texts."""
-    for threshold, layers in ((0.0, 3), (1.5, LAYERS)):
-        made = reranker(layered, exit="maximum", exit_threshold=threshold, batch_size=2)
+    for rule, layers in (("maximum", 3), ("entropy", LAYERS)):
+        made = reranker(layered, exit=rule, exit_threshold=0.0, batch_size=2)
         await made.rerank(QUERY, ["loads"])
         assert made._model is not None
         ran = [0] * LAYERS

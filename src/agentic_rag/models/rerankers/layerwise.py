@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentic_rag.models.reranker import Ranked, RerankFailed, UnknownReranker
+from agentic_rag.models.reranker import Ranked, RerankFailed
 from agentic_rag.models.rerankers.in_process import best_first, clean, said
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ class LayerwiseRanking:
 
 def layerwise_reranker(model: str, section: "Rerank") -> "LayerwiseReranker":
     """The reranker `model`, a folder or a name on the Hugging Face Hub; one a process, so that the
-    model is loaded once. Raises UnknownReranker for layers that cannot be."""
-    if section.exit != "off" and section.early_layer >= section.layer:
-        raise UnknownReranker(
-            f"rerank.early_layer ({section.early_layer}) is not below rerank.layer "
-            f"({section.layer}); lower it, or set rerank.exit to 'off'."
-        )
+    model is loaded once."""
     return _made(model, section)
 
 
