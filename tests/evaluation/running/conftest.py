@@ -51,6 +51,7 @@ class Policy:
 
     script: Callable[[str, int], Said]
     asked: dict[str, int] = field(default_factory=dict)
+    name: str = "policy"  # without a price
 
     def turn(self, messages: Sequence[ModelMessage], info: AgentInfo) -> Said:
         parts = [part for message in messages for part in message.parts]
@@ -86,7 +87,7 @@ class Policy:
                     )
                 }
 
-        return FunctionModel(whole, stream_function=streamed, model_name="policy")
+        return FunctionModel(whole, stream_function=streamed, model_name=self.name)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import pytest
 
 from agentic_rag.config import AgentSettings, Evaluation, Settings
 from agentic_rag.evaluation.dataset import Dataset
+from agentic_rag.evaluation.measures.judging import open_judge
 from agentic_rag.evaluation.measures.run_scores import score_run
 from agentic_rag.evaluation.running.identity import AnotherRun
 from agentic_rag.evaluation.running.result_file import RESULTS, RunBusy, read_run, run_lock
@@ -15,6 +16,7 @@ from agentic_rag.evaluation.running.tally import RunProgress
 from agentic_rag.evaluation.running.variants import variants_of
 from agentic_rag.knowledge_base import KnowledgeBase
 from tests.evaluation.running.conftest import QUESTIONS, Policy
+from tests.strategies.agent.playing import Model
 
 AGENT = variants_of("agent")
 
@@ -178,25 +180,55 @@ async def test_two_programs_do_not_work_on_one_run(
         await evaluate(dataset, kb, policy, tmp_path)
 
 
-async def test_a_cost_ceiling_begins_no_more_questions(
+async def test_a_cost_ceiling_begins_no_more_questions_and_a_higher_one_goes_on(
+    dataset: Dataset, kb: KnowledgeBase, policy: Policy, tmp_path: Path
+) -> None:
+    seen: list[RunProgress] = []
+    policy.name = "gpt-4o-mini"  # $0.15 a million tokens in, $0.60 out
+    ceiling = {"workers": 1, "max_cost": 5e-5}
+
+    end = await evaluate(dataset, kb, policy, tmp_path, evaluation=ceiling, on_progress=seen.append)
+
+    assert end.ended == "cost"
+    assert 1 <= len(end.run.results) < 7
+    assert seen[-1].cost >= 5e-5 > seen[-2].cost  # the question that reached it was the last
+    assert seen[-1].cost_unknown == 0
+    assert seen[-1].done == len(end.run.results)
+
+    same = await evaluate(dataset, kb, policy, tmp_path, evaluation=ceiling)
+    assert (same.ended, len(same.run.results)) == ("cost", len(end.run.results))
+
+    more = await evaluate(dataset, kb, policy, tmp_path, evaluation={"max_cost": 1.0})
+    assert (more.ended, len(more.run.results)) == ("done", 7)
+
+
+async def test_what_has_no_price_is_counted_as_unknown_and_not_as_free(
     dataset: Dataset, kb: KnowledgeBase, policy: Policy, tmp_path: Path
 ) -> None:
     seen: list[RunProgress] = []
 
-    end = await evaluate(
-        dataset,
-        kb,
-        policy,
-        tmp_path,
-        evaluation={"workers": 1, "max_cost": 1e-9},
-        on_progress=seen.append,
-    )
+    await evaluate(dataset, kb, policy, tmp_path, on_progress=seen.append)
 
-    # The policy's model has no price: nothing is known to be spent, so nothing ends it.
-    assert end.ended == "done"
     assert seen[-1].cost == 0
-    assert seen[-1].cost_unknown + seen[-1].failed >= 6
+    assert seen[-1].cost_unknown == 7
     assert (seen[-1].done, seen[-1].total, seen[-1].right) == (7, 7, 1)
+
+
+async def test_what_the_judge_has_cost_counts_also_in_a_later_call(
+    dataset: Dataset, kb: KnowledgeBase, policy: Policy, tmp_path: Path
+) -> None:
+    judge = open_judge(Settings(model="none"), tmp_path, Model("correct", name="gpt-4o").model)
+    assert judge is not None
+    first: list[RunProgress] = []
+    await evaluate(dataset, kb, policy, tmp_path, judge=judge, on_progress=first.append)
+
+    again = open_judge(Settings(model="none"), tmp_path, Model("correct", name="gpt-4o").model)
+    second: list[RunProgress] = []
+    await evaluate(dataset, kb, policy, tmp_path, judge=again, on_progress=second.append)
+
+    assert first[-1].cost > 0
+    assert second[-1].cost == pytest.approx(first[-1].cost)
+    assert again is not None and again.usage.model_requests == 0
 
 
 async def test_questions_that_fail_alike_one_after_another_end_the_run(

@@ -56,6 +56,11 @@ class Verdicts:
         latest = next((v for v in reversed(self._known.values()) if v.task == task), None)
         return (latest.model, latest.prompt) if latest else None
 
+    @property
+    def cost(self) -> float:
+        """What the verdicts have cost in US dollars, as far as it is known."""
+        return sum(verdict.usage.cost or 0.0 for verdict in self._known.values())
+
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict; it is on disk when this returns."""
         line = verdict.model_dump_json() + "\n"

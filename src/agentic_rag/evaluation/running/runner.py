@@ -67,6 +67,7 @@ class _State:
     settings: dict[str, "Settings"]  # by variant
     chat: ChatModel
     judge: Judge | None
+    judged_before: float  # US dollars that verdicts of earlier calls have cost
     texts: Texts
     file: ResultFile
     tally: Tally
@@ -118,6 +119,7 @@ async def run_evaluation(
             settings=own,
             chat=paced(chat, pace),
             judge=at_pace(judge, chat.name, pace, settings) if judge else None,
+            judged_before=judge.verdicts.cost if judge else 0.0,
             texts=await asyncio.to_thread(texts_of, run) if judge else no_texts,
             file=ResultFile(run_dir),
             tally=Tally(len(questions) * len(variants)),
@@ -267,5 +269,5 @@ async def _is_right(state: _State, result: Result, gold: GoldQuestion) -> bool |
 
 
 def _progress(state: _State) -> RunProgress:
-    judging = state.judge.usage.cost if state.judge else 0.0
-    return state.tally.progress(judging or 0.0)
+    judging = (state.judge.usage.cost or 0.0) if state.judge else 0.0
+    return state.tally.progress(state.judged_before + judging)
