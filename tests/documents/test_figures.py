@@ -257,6 +257,36 @@ def test_tiny_huge_damaged_and_foreign_pictures_are_told_and_the_rest_is_read(
     assert counted.counts == ImageCounts(7, 2, 1, counted.counts.dropped)
     assert counted.counts.dropped["icons"] == 1
     assert counted.counts.dropped["without text"] == 1
+    assert counted.counts.dropped["unreadable"] == 2
+    assert counted.counts.kept + sum(counted.counts.dropped.values()) == counted.counts.seen
+
+
+def test_a_picture_shown_again_is_read_once_and_each_is_counted(
+    write: Write, counted: _Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def nothing(*given: object) -> ocr.PictureText:
+        asked.append(given)
+        return ocr.PictureText()
+
+    monkeypatch.setattr(ocr, "read_pixels", nothing)
+    write("a.png", _png(LIMIT))
+    body = "".join('<p>Shown below.</p><img src="a.png">' for _ in range(3))
+    _parsed(write("a.html", page(body)), _reading(counted))
+    assert len(asked) == 1
+    assert counted.counts == ImageCounts(3, 1, 0, {"without text": 3})
+
+
+def test_what_is_missing_or_drawn_in_the_page_is_named(write: Write, counted: _Counted) -> None:
+    found = _parsed(write("a.md", "Text.\n\n![A pump](gone.png)\n"), _reading(counted))
+    assert found.warnings == ("1 image not read, not where the document says: gone.png",)
+    svg = "<p>Shown below.</p><svg><text>47 bar</text></svg><svg><path/></svg>"
+    found = _parsed(write("a.html", page(svg)), _reading(counted))
+    assert found.warnings == (
+        "1 image not read, of a kind that is not read: a drawing in the page itself",
+    )
+    assert counted.counts == ImageCounts(2, 0, 0, {"missing": 1, "of other kinds": 1})
 
 
 def test_how_small_a_figure_is_counts_before_it_is_scaled_down(
@@ -288,6 +318,7 @@ def test_no_more_figures_than_the_setting_says_are_read(write: Write, counted: _
         "3 images not read, beyond the first 2 of a document, which images.most raises: "
         "a.png, a.png, a.png",
     )
+    assert counted.counts == ImageCounts(5, 1, 2, {"beyond images.most": 3})
 
 
 # -- the rules --------------------------------------------------------------------------------

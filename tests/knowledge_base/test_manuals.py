@@ -254,7 +254,7 @@ def test_hostile_pictures_cost_one_sentence_each_and_the_page_is_indexed(tmp_pat
         "in it: 'huge.png' has more than 150 million pixels; save it smaller"
     ]
     assert (report.images.seen, report.images.read, report.images.kept) == (3, 1, 1)
-    assert report.images.dropped == {"icons": 1}
+    assert report.images.dropped == {"icons": 1, "unreadable": 1}
     assert kb.keyword_search("47 bar").hits
 
 

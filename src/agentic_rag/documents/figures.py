@@ -36,9 +36,14 @@ _LONGEST_NAME = 60
 _LANGUAGE_SAMPLE = 20_000
 _LEAST_REPEATED = 10  # characters; a label of fewer may well stand elsewhere
 
+_NOT_THERE = "not where the document says"
+
 NOT_POINTED_TO = "not pointed to"
 BY_RULES = "by the rules"
 NO_TEXT = "without text"
+UNREADABLE = "unreadable"
+TOO_MANY = "beyond images.most"
+MISSING = "missing"
 ICON = "icons"
 
 
@@ -83,7 +88,7 @@ class _Work:
     dropped: dict[str, int] = field(default_factory=dict)
     in_chinese: bool = False
     _told: dict[str, list[str]] = field(default_factory=dict)
-    _texts: dict[bytes, str] = field(default_factory=dict)
+    _found: "dict[bytes, str | _Dropped | UnreadableDocument]" = field(default_factory=dict)
     _unsure: dict[str, int] = field(default_factory=dict)  # lines left out, of each figure
     _undescribed: str = ""
     _bare_text: str = ""
@@ -97,6 +102,7 @@ class _Work:
         if len(figures) > most:
             self._tell(f"beyond the first {most:,} of a document, which images.most raises",
                        figures[most:])  # fmt: skip
+            self.dropped[TOO_MANY] = len(figures) - most
         wanted = [one for one in shown(self.document, figures[:most]) if self._is_wanted(one)]
         lines: dict[int, list[str]] = {}
         for done, one in enumerate(wanted):
@@ -107,6 +113,7 @@ class _Work:
                 self._drop(str(reason))
             except UnreadableDocument as error:
                 self._tell(str(error), [one.figure])
+                self._drop(UNREADABLE)
             else:
                 self.kept += 1
                 at = one.figure.start if one.at is None else one.at
@@ -139,20 +146,38 @@ class _Work:
     def _is_wanted(self, one: Shown) -> bool:
         """Whether a figure is worth reading, by what is known beforehand."""
         if self.rules.pointed_to and one.at is None:
-            self._drop(NOT_POINTED_TO)
+            self._drop(MISSING if self._is_missing(one.figure) else NOT_POINTED_TO)
         elif self.rules.refuse_caption(one.caption):
             self._drop(BY_RULES)
         else:
             return True
         return False
 
+    def _is_missing(self, figure: Figure) -> bool:
+        """Whether a figure's file is not there, which is told."""
+        if figure.read is not None or _DATA.match(figure.name) or self.how.beside is None:
+            return False
+        try:
+            there = self.how.beside(figure.name) is not None
+        except UnreadableDocument:
+            there = True
+        if not there:
+            self._tell(_NOT_THERE, [figure])
+        return not there
+
     def _said(self, one: Shown) -> str:
         """The line of a figure. Raises _Dropped, UnreadableDocument."""
         data = self._bytes(one.figure)
         key = hashlib.blake2b(data, digest_size=16).digest()
-        if key not in self._texts:
-            self._texts[key] = self._text(one, data)
-        return _line(one, self._texts[key], self.in_chinese)
+        if key not in self._found:  # a picture that is shown again is not read again
+            try:
+                self._found[key] = self._text(one, data)
+            except (_Dropped, UnreadableDocument) as reason:
+                self._found[key] = reason
+        found = self._found[key]
+        if not isinstance(found, str):
+            raise found
+        return _line(one, found, self.in_chinese)
 
     def _text(self, one: Shown, data: bytes) -> str:
         name = _shown_name(one.figure.name)
@@ -211,8 +236,8 @@ class _Work:
         else:
             data = self.how.beside(figure.name) if self.how.beside else None
         if data is None:
-            self._tell("not where the document says", [figure])
-            raise _Dropped("missing")
+            self._tell(_NOT_THERE, [figure])
+            raise _Dropped(MISSING)
         if not file_types.is_picture(data):
             self._tell("of a kind that is not read", [figure])
             raise _Dropped("of other kinds")
@@ -268,7 +293,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def _shown_name(name: str) -> str:
     """The name of a figure for a person."""
-    if _DATA.match(name):
-        return "a picture in the page itself"
+    if match := _DATA.match(name):
+        what = "drawing" if "svg" in match[1].lower() else "picture"
+        return f"a {what} in the page itself"
     plain = one_line(name)
     return plain if len(plain) <= _LONGEST_NAME else f"…{plain[1 - _LONGEST_NAME :]}"

@@ -57,6 +57,10 @@ _SOURCES = ("data-src", "data-original", "src")
 _ABBREVIATION = "gxref"
 
 
+# A drawing with words in the page itself: a figure, though of a kind that is not read.
+DRAWING = "data:image/svg+xml,<svg/>"
+
+
 def declared_encoding(data: bytes) -> str | None:
     """The encoding a page says it has in its first 4 KB (browsers look at 1 KB)."""
     match = _DECLARED.search(data[:4_096])
@@ -87,6 +91,8 @@ def read_html(uri: str, text: str, media_type: str) -> Document:
             tag: Tag = node  # type: ignore[assignment]
             if tag.name in _DROPPED or _is_hidden(tag):
                 dropped = tag
+                if tag.name == "svg" and tag.find("text") and not _is_hidden(tag):
+                    lines.figure(DRAWING, _attribute(tag, "aria-label"))
             elif tag.name == "img":
                 lines.figure(_attribute(tag, *_SOURCES), _attribute(tag, "alt", "title"))
             else:

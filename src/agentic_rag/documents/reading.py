@@ -27,9 +27,10 @@ Describe = Callable[[Pixels, str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class ImageCounts:
-    """Figures inside documents: how many there are, were read by OCR, and are in the text now;
-    `dropped` says how many were left out for which reason, `cure` what to do where none is read.
-    What would have to be fetched from elsewhere is not counted."""
+    """Figures inside documents: how many there are, how many pictures were read by OCR (one that is
+    shown again is not read again), and how many are in the text now; `dropped` says how many were
+    left out for which reason, so that with those kept they are all, `cure` what to do where none is
+    read. What would have to be fetched from elsewhere is not counted."""
 
     seen: int = 0
     read: int = 0
