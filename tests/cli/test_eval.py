@@ -97,7 +97,10 @@ def test_a_knowledge_base_of_other_chunks_is_refused(
     ran = arag("eval", "run", dataset, "--model", "none", "--kb", "other")
 
     assert ran.code == 1
-    assert "holds 1 chunks, and they are not those of" in ran.err and "Name another one with --kb" in ran.err
+    assert (
+        "holds 1 chunks, and they are not those of" in ran.err
+        and "Name another one with --kb" in ran.err
+    )
 
 
 def test_killed_and_stopped_anywhere_no_question_is_lost_and_none_is_asked_twice(
@@ -137,3 +140,17 @@ def test_killed_and_stopped_anywhere_no_question_is_lost_and_none_is_asked_twice
     assert all(result.tries == 1 and result.outcome == "answered" for result in results)
     assert model.answers == COUNT - kept
     assert (tmp_path / "run" / "results.jsonl").read_bytes().count(b"\n") == COUNT
+
+
+def test_a_ceiling_that_cannot_count_says_so(arag: Arag, dataset: Path) -> None:
+    with running() as embedder, playing(AgentModel()) as model:
+        ran = arag(
+            *("eval", "run", dataset, "--strategy", "agent", "--model", "any", "--limit", "1"),
+            *("--max-cost", "1"),
+            ARAG_BASE_URL=model.address,
+            ARAG_EMBEDDING__MODEL="openai:m",
+            ARAG_EMBEDDING__BASE_URL=embedder.base_url,
+        )
+
+    assert ran.code == 0, ran.err
+    assert "note: no price is known of 1 question, so --max-cost could not count them." in ran.err

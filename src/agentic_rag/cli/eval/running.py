@@ -90,7 +90,7 @@ def _tell_of_the_end(end: "RunEnd", settings: "Settings") -> None:
     unpriced = sum(answer.usage.cost is None for answer in answers)
     if settings.evaluation.max_cost is not None and unpriced:
         questions = streams.counted(unpriced, "question")
-        streams.say(f"note: no price is known of {questions}, so --max-cost did not count them.")
+        streams.say(f"note: no price is known of {questions}, so --max-cost could not count them.")
     failed = sum(result.outcome == "failed" for result in end.run.results)
     if end.ended == "cost":
         streams.say(
