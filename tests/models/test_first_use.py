@@ -43,3 +43,33 @@ def test_a_model_is_chosen_while_another_thread_imports_the_same_package() -> No
     )
 
     assert ran.stdout.strip() == "[]"
+
+
+SLEEPS = """
+import os
+from agentic_rag.models.embedder import resolve_embedder
+
+embedder = resolve_embedder("local")
+embedder.embed_query("warm")
+assert "OMP_WAIT_POLICY" not in os.environ
+before = os.times()
+for number in range(10):
+    embedder.embed_query(f"When was pump {number} replaced?")
+after = os.times()
+print((after.user - before.user) / (after.elapsed - before.elapsed))
+"""
+
+
+def test_the_embedding_engine_leaves_the_environment_as_it_was() -> None:
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "OMP_"}
+    ran = subprocess.run(
+        [sys.executable, "-c", SLEEPS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    # Threads that sleep where they wait never use two processors whole.
+    assert float(ran.stdout) < 1.9

