@@ -28,14 +28,18 @@ FIGURE = ("Test pump QH-3072", "Delivery: 640 litres a minute", "Shut-off head: 
 
 
 def build(docs: Path, zedx: Path) -> None:
-    """Write the manual that `docs` holds."""
+    """Write the manual that `docs` holds. Raises FileNotFoundError where a page is missing, before
+    anything is written."""
+    names = [name for pages in PARTS.values() for name in pages]
+    texts = {name: (docs / f"{name}.md").read_text(encoding="utf-8") for name in names}
+    picture = drawn(FIGURE)
     tree = []
     with zipfile.ZipFile(zedx, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("images/pump.png", drawn(FIGURE))
+        archive.writestr("images/pump.png", picture)
         for part, pages in PARTS.items():
             nodes = []
             for name in pages:
-                text = (docs / f"{name}.md").read_text(encoding="utf-8")
+                text = texts[name]
                 body = "\n".join(html_of(text))
                 if name == "quickstart":
                     body += shown_figure("What the test pump delivers is given in Figure 1.")
@@ -105,4 +109,10 @@ def inline(text: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: python build_manual.py FOLDER_OF_MARKDOWN manual.zedx")
-    build(Path(sys.argv[1]), Path(sys.argv[2]))
+    try:
+        build(Path(sys.argv[1]), Path(sys.argv[2]))
+    except OSError as error:
+        sys.exit(
+            f"{error.filename}: {error.strerror}; give the folder docs of Agentic RAG, "
+            "and a file to write."
+        )

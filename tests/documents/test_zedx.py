@@ -161,23 +161,42 @@ _BOMB = (
 )
 
 
+_OUTSIDE = "<!DOCTYPE t [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><t><n name='&x;' url='b'/></t>"
+
+
 @pytest.mark.parametrize(
-    "tree",
+    ("tree", "said"),
     [
-        f"{_BOMB}<tree><n name='&i;' url='a.html'/></tree>",
-        f"{_BOMB}<tree>&i;<n name='A' url='&i;'/></tree>",
-        "<tree><n name='A' url='a.html'>",
-        "\0\1\2",
-        "<tree>" * 5_000,
-        "<!DOCTYPE t [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><t><n name='&x;' url='b'/></t>",
+        (f"{_BOMB}<tree><n name='&i;' url='a.html'/></tree>", "holds entities that would grow"),
+        (f"{_BOMB}<tree>&i;<n name='A' url='&i;'/></tree>", "holds entities that would grow"),
+        ("<tree><n name='A' url='a.html'>", "is damaged: the pages it names no more are"),
+        ("\0\1\2", "is no text"),
+        ("<tree>" * 5_000, "is nested too deep (256 levels"),
+        (_OUTSIDE, "refers to a file outside of it"),
     ],
     ids=["bomb", "bomb-in-url", "cut", "binary", "deep", "external"],
 )
-def test_a_hostile_or_damaged_tree_is_told_in_one_sentence(tmp_path: Path, tree: str) -> None:
+def test_a_hostile_or_damaged_tree_is_told_in_one_sentence(
+    tmp_path: Path, tree: str, said: str
+) -> None:
     zedx = write_zedx(tmp_path / "m.zedx", {"a.html": page("<p>A.</p>"), "nodetree.xml": tree})
     (told,) = _problems(zedx)
-    assert told.startswith("its nodetree.xml is ")
+    assert told.startswith(f"its nodetree.xml {said}")
     assert [_document(source).text.strip() for source in _sources(zedx)] == ["A."]
+
+
+def test_a_url_that_leads_elsewhere_is_named_as_it_is_written(tmp_path: Path) -> None:
+    zedx = write_zedx(
+        tmp_path / "m.zedx",
+        {"a.html": page("<p>A.</p>")},
+        Node("A", "a.html"),
+        Node("B", "file:///etc/hostname"),
+        Node("C", "https://example.com/c.html?x=1"),
+    )
+    assert _problems(zedx) == [
+        "2 documents that its nodetree.xml names are not in it: file:///etc/hostname, "
+        "https://example.com/c.html?x=1"
+    ]
 
 
 def test_names_in_a_tree_are_short_and_on_one_line() -> None:

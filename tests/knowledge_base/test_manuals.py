@@ -5,6 +5,8 @@ import importlib.util
 import io
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from email.message import EmailMessage
 from pathlib import Path
@@ -40,6 +42,18 @@ def _builder() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_a_manual_of_a_folder_without_its_pages_is_not_begun(tmp_path: Path) -> None:
+    zedx = tmp_path / "manual.zedx"
+    script = _ROOT / "examples" / "zedx" / "build_manual.py"
+    ran = subprocess.run(
+        [sys.executable, script, tmp_path / "none", zedx], capture_output=True, text=True
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"{tmp_path}/none/quickstart.md: No such file or directory; give")
+    assert ran.stderr.count("\n") == 1
+    assert not zedx.exists()
 
 
 def test_an_answer_cites_the_node_path_and_a_fact_that_only_a_figure_holds(tmp_path: Path) -> None:
@@ -165,6 +179,18 @@ def test_a_vision_model_that_fails_is_told_and_the_text_is_still_there(tmp_path:
     ] * 2
 
 
+def test_a_vision_model_that_cannot_be_reached_is_told_in_words(tmp_path: Path) -> None:
+    need_ocr()
+    (tmp_path / "a.png").write_bytes(encoded(image([LIMIT]), "PNG"))
+    (tmp_path / "a.md").write_text("See Figure 1.\n\n![Figure 1: L](a.png)\n")
+    images = {"read": True, "describe": "openai:eyes", "base_url": "http://127.0.0.1:1/v1"}
+    report = _kb(tmp_path, images=images).add(tmp_path / "a.md")
+    assert [one.reason for one in report.warnings] == [
+        "images not described: The model openai:eyes cannot be reached; check `base_url` and that "
+        "a server runs at http://127.0.0.1:1/v1."
+    ]
+
+
 def test_everything_hostile_costs_one_sentence_and_the_rest_is_indexed(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -201,7 +227,8 @@ def test_everything_hostile_costs_one_sentence_and_the_rest_is_indexed(tmp_path:
     assert len(warned) == len(report.warnings) == 2
     assert "holds more than 200,000 nodes" in warned["many.zedx"]
     assert warned["entities.zedx"] == (
-        "its nodetree.xml is damaged: its pages are filed by their folders"
+        "its nodetree.xml holds entities that would grow without bound: its pages are filed by "
+        "their folders"
     )
     assert "is protected by a password" in told["locked.pdf"]
     assert all("\n" not in reason for reason in told.values())

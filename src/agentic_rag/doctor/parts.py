@@ -173,7 +173,7 @@ def _strategy(settings: "Settings", chat: "ChatModel | None", takes_tools: bool 
 
     name = "strategy"
     if settings.strategy:
-        value, why = settings.strategy, "The setting `strategy` names it."
+        value, why = settings.strategy, "The setting or option `strategy` names it."
     elif chat is None:
         return Part(name, "", detail="not known, as the chat model decides it")
     elif chat.connect is None:

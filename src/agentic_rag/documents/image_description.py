@@ -66,6 +66,7 @@ def describer(settings: Settings, env: Mapping[str, str] = os.environ) -> Descri
 
 async def _asked(chat: "ChatModel", seconds: float, picture: bytes, prompt: str) -> str:
     from pydantic_ai.direct import model_request
+    from pydantic_ai.exceptions import ModelConnectionError
     from pydantic_ai.messages import BinaryContent, ModelRequest, TextPart, UserPromptPart
 
     shown = BinaryContent(picture, media_type="image/png")
@@ -79,6 +80,8 @@ async def _asked(chat: "ChatModel", seconds: float, picture: bytes, prompt: str)
         raise
     except TimeoutError:
         reason = f"did not answer within {seconds:g} s; raise images.timeout"
+    except ModelConnectionError:
+        reason = f"cannot be reached; {chat.unreachable}"
     except Exception as error:  # each provider's SDK has its own
         status = getattr(error, "status_code", None)
         said = f"HTTP {status}" if status else type(error).__name__

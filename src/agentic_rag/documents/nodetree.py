@@ -9,17 +9,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from agentic_rag.documents.cleaning import one_line
 from agentic_rag.documents.encoding import NotText, decode
 from agentic_rag.documents.html_page import declared_encoding
 
+if TYPE_CHECKING:
+    from lxml.etree import XMLSyntaxError
+
 # Twice the files that an archive may hold: a page may be named by more than one node.
 MOST_NODES = 200_000
 _DECLARATION = re.compile(r"\s*<\?xml\b[^>]{0,500}\?>")
 _LONGEST_NAME = 300
+# One letter is a drive of Windows.
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,25 @@ def read_nodetree(data: bytes) -> Nodetree:
             if len(found) == MOST_NODES:
                 return Nodetree(tuple(found), f"holds more than {MOST_NODES:,} nodes")
             found.append(node)
-    except (etree.XMLSyntaxError, ValueError):
+    except etree.XMLSyntaxError as error:
+        return Nodetree(tuple(found), _wrong(error))
+    except ValueError:
         return Nodetree(tuple(found), "is damaged")
     return Nodetree(tuple(found), "" if found else "names no files")
+
+
+def _wrong(error: "XMLSyntaxError") -> str:
+    """What is wrong with a tree that libxml2 refuses, as a clause."""
+    from lxml.etree import ErrorTypes
+
+    if error.code == ErrorTypes.ERR_ENTITY_IS_EXTERNAL:
+        return "refers to a file outside of it by an entity, which is never read"
+    limit = error.code == ErrorTypes.ERR_RESOURCE_LIMIT
+    if error.code == ErrorTypes.ERR_ENTITY_LOOP or (limit and "entity" in str(error)):
+        return "holds entities that would grow without bound"
+    if limit and "depth" in str(error):
+        return "is nested too deep (256 levels are read)"
+    return "is damaged"
 
 
 def _nodes(data: bytes) -> Iterator[Node]:
@@ -104,6 +125,14 @@ def file_of(url: str, folder: str) -> list[str]:
             if parts:
                 found.append("/".join(parts))
     return found
+
+
+def shown_url(url: str, folder: str) -> str:
+    """What a `url` that names no file in the archive is called to a person: its path in it, or all
+    of it where it leads elsewhere; "" where it is only an anchor."""
+    if _SCHEME.match(url):
+        return one_line(url)[:_LONGEST_NAME]
+    return next(reversed(file_of(url, folder)), "")
 
 
 def _resolved(parts: Sequence[str]) -> list[str]:

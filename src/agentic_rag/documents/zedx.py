@@ -22,7 +22,7 @@ from agentic_rag.documents.document import Document
 from agentic_rag.documents.edits import Edit, edited
 from agentic_rag.documents.errors import UnreadableDocument, UnsupportedDocument
 from agentic_rag.documents.headings import file_name
-from agentic_rag.documents.nodetree import Nodetree, file_of, read_nodetree
+from agentic_rag.documents.nodetree import Nodetree, file_of, read_nodetree, shown_url
 from agentic_rag.documents.zip_safety import (
     Archive,
     Member,
@@ -107,8 +107,8 @@ def manual_of(archive: Archive) -> Manual:
         file = next((exact[path] for path in named if path in exact), None)
         file = file or next((folded[p] for p in map(str.casefold, named) if p in folded), None)
         if file is None:
-            if named:  # nothing but an anchor names no file
-                missing[named[-1]] = None
+            if called := shown_url(node.url, folder):  # an anchor alone names no file
+                missing[called] = None
         elif file.path not in ordered:
             ordered[file.path] = file
             places[file.path] = Place(node.above, node.name)
