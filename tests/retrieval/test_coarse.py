@@ -93,3 +93,8 @@ def test_fusing_and_merging_keep_every_chunk_once(lists: list[list[int]]) -> Non
     every = {key for keys in lists for key in keys}
     assert sorted(one.key for one, _ in fused(routes, 60)) == sorted(every)
     assert sorted(one.key for one in merged(routes)) == sorted(every)
+
+
+def test_a_fusion_with_a_k_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="k is 0; it must be at least 1"):
+        fused([ranking(3, 1)], 0)

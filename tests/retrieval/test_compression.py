@@ -1,5 +1,6 @@
 """BM25-Extract: the sentences a question asks for, in their order."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,12 @@ def test_the_sentences_with_the_questions_words_stay_in_their_order() -> None:
         "The fee is 12 euros a year. The fee for pupils is 6 euros."
     )
     assert bm25_extract(ZH, "收费多少？", 0.45) == "收费为每年十二元。学生收费六元。"
+
+
+@pytest.mark.parametrize("rate", [0, -1, 1.5, float("nan")])
+def test_a_rate_that_cannot_be_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
+        bm25_extract(TEXT, "fee", rate)
 
 
 def test_a_rate_of_one_changes_nothing() -> None:

@@ -146,7 +146,9 @@ def _candidates(scored: Iterable[tuple[int, float]]) -> tuple[Candidate, ...]:
 
 def fused(routes: Sequence[Sequence[Candidate]], k: int) -> list[tuple[Candidate, float]]:
     """Reciprocal rank fusion of rankings (Cormack et al. 2009), best first, ties in reading
-    order."""
+    order. Raises ValueError for a `k` below 1."""
+    if k < 1:
+        raise ValueError(f"k is {k}; it must be at least 1 (60 is usual)")
     scores: dict[int, float] = {}
     known: dict[int, Candidate] = {}
     for ranking in routes:

@@ -15,8 +15,11 @@ from agentic_rag.text.words import words
 
 
 def bm25_extract(text: str, question: str, rate: float) -> str:
-    """The part of `text` that `question` asks for: whole sentences, together about `rate` (0 to 1)
-    of its o200k tokens, at least one. What separates kept sentences is a blank or a line break."""
+    """The part of `text` that `question` asks for: whole sentences, together about `rate` (above 0,
+    at most 1) of its o200k tokens, at least one. What separates kept sentences is a blank or a line
+    break. Raises ValueError for another rate."""
+    if not 0 < rate <= 1:
+        raise ValueError(f"the rate is {rate}; it must be above 0 and at most 1")
     spans = sentence_spans(text)
     if rate >= 1 or len(spans) < 2:
         return text

@@ -13,7 +13,7 @@ from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base import Filter, KnowledgeBase
 from agentic_rag.models.chat import given_model
 from agentic_rag.models.reranker import Ranked, RerankFailed
-from agentic_rag.strategies import run
+from agentic_rag.strategies import reply, run
 from agentic_rag.strategies.answer import Answer
 from agentic_rag.strategies.events import Event, Notice, RunFinished, StepFinished, StepStarted
 from agentic_rag.strategies.pipeline import parts
@@ -111,6 +111,34 @@ async def test_two_answers_can_be_joined(kb: KnowledgeBase) -> None:
     model = Writer(f"In 1932 [{bridge}].", f"By Ada Brown [{bridge}].")
     events = await events_of(kb, model, fusion="joined", refine=False)
     assert answer_of(events).text == "In 1932 [1].\n\nBy Ada Brown [1]."
+
+
+async def test_two_answers_that_are_the_same_are_one(kb: KnowledgeBase) -> None:
+    bridge = chunk_of(kb, "bridge.md")
+    model = Writer(f"In 1932 [{bridge}].", f"In 1932 [{bridge}].")
+    events = await events_of(kb, model, fusion="joined", refine=False)
+    assert answer_of(events).text == "In 1932 [1]."
+
+
+async def test_a_server_that_is_not_there_is_not_asked_in_every_stage(
+    kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply, "_PAUSE", 0.01)
+    monkeypatch.setenv("SCRIPTED_KEY", "key")
+    settings = Settings(
+        model="openai:any",
+        base_url="http://127.0.0.1:1/v1",
+        api_key_env="SCRIPTED_KEY",
+        pipeline={"expansion": "both", "fusion": "longer"},
+    )
+    events = [e async for e in stream(kb, QUESTION, strategy="pipeline", settings=settings)]
+    assert stages_of(events) == ["keywords", "retrieve", "rank", "draft"]
+    answer = answer_of(events)
+    assert answer.status == "model_failed"
+    assert answer.usage.model_requests == 4  # two tries to expand, two to answer
+    assert answer.citations[0].chunk_id == chunk_of(kb, "bridge.md")
+    told = [notice.code for notice in answer.notices if notice.level != "info"]
+    assert told == ["not_expanded", "not_expanded", "model_failed"]
 
 
 async def test_keywords_and_a_hypothetical_answer_widen_the_search(kb: KnowledgeBase) -> None:

@@ -37,7 +37,9 @@ async def expand(run: Run) -> AsyncGenerator[Event, None]:
     if wanted in ("keywords", "both"):
         async for event in _keywords(run):
             yield event
-    if wanted in ("hyde", "both"):
+    if wanted == "both" and run.unreachable:  # one that does not answer is not asked for more
+        yield _without("hyde", run.unreachable)
+    elif wanted in ("hyde", "both"):
         async for event in _hyde(run):
             yield event
 
@@ -106,14 +108,18 @@ async def _said(run: Run, name: str, prompt: Prompt) -> AsyncGenerator[Event | s
         text = prefix_of_tokens(" ".join(last.text.split()), _LONGEST)
         problem = "" if text else "The model's reply was empty."
     if problem:
-        message = f"The question is searched for without {name}: {problem}"
-        yield Notice(level="warning", code="not_expanded", message=message)
+        yield _without(name, problem)
     usage = last.usage if isinstance(last, Reply) else None
     yield finished(step, name, started, {"query": text}, usage=usage, error=problem)
     if run.usage != before:
         yield UsageReported(usage=run.usage)
     if text:
         yield text
+
+
+def _without(name: str, problem: str) -> Notice:
+    message = f"The question is searched for without {name}: {problem}"
+    return Notice(level="warning", code="not_expanded", message=message)
 
 
 def _question(run: Run, name: str) -> str:

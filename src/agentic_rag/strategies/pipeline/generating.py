@@ -77,10 +77,19 @@ async def _by_model(
                     drafts.append(said)
                 else:
                     yield said
+            if run.unreachable:  # one that does not answer is not asked for more
+                break
         draft = _chosen(run, drafts)
-        if draft is None:
+        if draft is None and run.unreachable:
+            message = f"{run.unreachable} The best passages stand in for an answer."
+            yield Notice(level="error", code="model_failed", message=message)
+            lead = say("model_failed", run.question.text)
+            events = passages_answer(run.question, _NAME, lead, hits, "model_failed", run.usage)
+        elif draft is None:
             form = AnswerForm(_NAME, lambda kept: _prompt(run, kept), spent=run.usage)
             events = model_answer(run.question, form, hits, everything, step=run.step + 1)
+        elif run.unreachable:
+            events = given(writing, draft, run.unreachable if run.settings.refine else "")
         elif run.settings.refine and not says_not_found(draft.text):
             events = refine(writing, draft, rankings[0].passages[:1])
         else:
@@ -133,7 +142,7 @@ def _chosen(run: Run, drafts: Sequence[Draft]) -> Draft | None:
     useful = [draft for draft in drafts if not says_not_found(draft.text)] or list(drafts[:1])
     if run.settings.fusion == "joined" and useful:
         return Draft(
-            "\n\n".join(draft.text for draft in useful),
+            "\n\n".join(dict.fromkeys(draft.text for draft in useful)),
             any(draft.cut_off for draft in useful),
             any(draft.broken_off for draft in useful),
         )

@@ -48,6 +48,7 @@ class Run:
     dense: list[str] = field(default_factory=list)
     coarse: "Coarse | None" = None
     rankings: list[Ranking] = field(default_factory=list)
+    unreachable: str = ""  # why the last request reached no server, as a sentence
 
     def next_step(self) -> str:
         self.step += 1
@@ -76,6 +77,8 @@ async def text_from(
 ) -> AsyncGenerator[Notice | Piece | Reply | str, None]:
     """Ask the chat model: pieces as they come, a notice where it is asked again and what came so
     far does not count; last its `Reply`, or a sentence that says why there is none."""
+    from pydantic_ai.exceptions import ModelConnectionError
+
     settings, chat = run.question.settings, run.question.chat
     assert chat.connect is not None
     wanted = dict(request or {})
@@ -110,11 +113,14 @@ async def text_from(
                         continue
                     if isinstance(piece, Reply):
                         run.usage += piece.usage
+                        run.unreachable = ""
                     else:
                         received.append(piece.text)
                     yield piece
     except ModelCallFailed as failure:
         run.usage += Usage(model_requests=failure.requests, cost=chat.cost)
+        if isinstance(failure.__cause__, ModelConnectionError):
+            run.unreachable = str(failure)
         yield str(failure)
     except AragError as error:  # the model's file or endpoint, before any request
         yield str(error)

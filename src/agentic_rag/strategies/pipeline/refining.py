@@ -108,9 +108,7 @@ async def refine(
     yield finished(step, "answer", started, output, usage=usage, error=problem)
     yield UsageReported(usage=run.usage)
     if problem or not isinstance(last, Reply):
-        message = f"The answer is the draft, not refined: {problem}"
-        yield Notice(level="warning", code="not_refined", message=message)
-        async for event in given(writing, draft):
+        async for event in given(writing, draft, problem):
             yield event
         return
     rest = writer.feed(text if len(text) < _OPENING else "") + writer.finish()
@@ -121,8 +119,14 @@ async def refine(
         yield event
 
 
-async def given(writing: Writing, draft: Draft) -> AsyncGenerator[Event, None]:
-    """The draft as the answer; the last event is `run_finished`."""
+async def given(
+    writing: Writing, draft: Draft, not_refined: str = ""
+) -> AsyncGenerator[Event, None]:
+    """The draft as the answer; `not_refined` says why it is not refined, where it was to be. The
+    last event is `run_finished`."""
+    if not_refined:
+        message = f"The answer is the draft, not refined: {not_refined}"
+        yield Notice(level="warning", code="not_refined", message=message)
     for event in so_far(writing, draft):
         yield event
     for event in _ended(writing, draft, cite(draft.text, writing.passages)):
