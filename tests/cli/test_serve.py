@@ -128,3 +128,11 @@ def test_a_damaged_knowledge_base_is_told(tmp_path: Path) -> None:
 
     assert ran.code == 1
     assert ran.err.startswith("error: ") and "Traceback" not in ran.err
+
+
+def test_a_model_that_cannot_be_is_told_at_once(tmp_path: Path) -> None:
+    ran = run_arag(tmp_path, "serve", "--port", "0", "--model", "nosuch:model")
+
+    assert ran.code == 1
+    assert "no provider 'nosuch'" in ran.err
+    assert not (tmp_path / ".arag").exists()

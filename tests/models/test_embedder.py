@@ -55,3 +55,12 @@ def test_a_file_in_the_working_folder_is_never_taken_for_a_part_of_the_model(
     LocalEmbedder().embed_query("word")
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_of_a_long_query_the_beginning_counts_and_no_more_is_worked_through() -> None:
+    embedder = resolve_embedder("local")
+    start = "泵站有几台水泵？" * 90
+
+    whole = embedder.embed_query(start + "别的" * 5000)
+
+    np.testing.assert_array_equal(whole, embedder.embed_query(start + "其他" * 9))

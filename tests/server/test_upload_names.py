@@ -70,3 +70,8 @@ def test_a_folder_is_parts_of_safe_names() -> None:
 def test_a_folder_that_leads_elsewhere_is_refused(folder: str) -> None:
     with pytest.raises(BadFolder):
         safe_folder(folder)
+
+
+def test_marks_that_turn_the_way_of_reading_are_taken_out() -> None:
+    assert safe_name("report\u202egnp.exe.md") == "reportgnp.exe.md"
+    assert safe_name("\u2066a\u2069\u200f.txt") == "a.txt"

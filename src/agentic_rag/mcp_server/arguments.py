@@ -15,10 +15,11 @@ class Unusable(ValueError):
     """Arguments that cannot be understood; the message is a sentence for the model."""
 
 
-def given(arguments: object, names: tuple[str, ...]) -> dict[str, object]:
+def given(arguments: object, names: tuple[str, ...], *, lone: bool = True) -> dict[str, object]:
     """The values under `names`, those that say "nothing" left out. Raises `Unusable`.
 
-    A lone value that is no object, or stands under another name, is that of the first name.
+    A lone value that is no object, or with `lone` stands under another name, is that of the first
+    name.
     """
     value = _read(arguments)
     for _ in range(3):
@@ -26,7 +27,11 @@ def given(arguments: object, names: tuple[str, ...]) -> dict[str, object]:
             break
         if len(value) != 1:
             break
-        value = _read(next(iter(value.values())))
+        inner = _read(next(iter(value.values())))
+        if not lone and inner is not None and not isinstance(inner, Mapping):
+            unknown = next(iter(value))
+            raise Unusable(f"There is no argument `{unknown}`; there are {', '.join(names)}.")
+        value = inner
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
     if isinstance(value, str | int | float) and not isinstance(value, bool):

@@ -43,7 +43,7 @@ class ResourcePage:
 def list_documents(serving: Serving, arguments: object, language: Language) -> Reply:
     """One page of the documents. Blocks. Raises AragError, and `Unusable` for what are no
     arguments of it."""
-    values = given(arguments, ("containing", "after", "limit"))
+    values = given(arguments, ("containing", "after", "limit"), lone=False)
     containing = text(values, "containing")
     after = number(values, "after", 0, 10**9) or 0
     limit = number(values, "limit", 1, MOST_LISTED) or LISTED

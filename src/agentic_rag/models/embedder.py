@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 
 _logger = logging.getLogger(__name__)
+_QUERY_BYTES = 2000
 _WAITING = "OMP_WAIT_POLICY"  # of OpenMP 3.0; read once, when its library is loaded
 
 
@@ -86,7 +87,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         with self._engine_lock:
-            vector: Vectors = self._loaded_engine().query(_clean(text))
+            vector: Vectors = self._loaded_engine().query(_beginning(_clean(text)))
         return vector
 
     def _loaded_encoder(self) -> "PassageEncoder | None":
@@ -137,6 +138,12 @@ def _threads_that_sleep() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ[_WAITING]
+
+
+def _beginning(text: str) -> str:
+    """What the model can take in of a query, about 512 of its tokens in any script; the engine
+    would work through all of a long one, and every other query waits for it."""
+    return text.encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
 
 
 def _clean(text: str) -> str:

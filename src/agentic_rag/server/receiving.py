@@ -188,7 +188,8 @@ def _megabytes(size: int) -> str:
 def _file_name(disposition: bytes) -> str:
     """The file's name in a `Content-Disposition`, "" where there is none."""
     _, options = parse_options_header(disposition)
-    name = options.get(b"filename", b"")
+    # Browsers write a quotation mark in a name so (HTML, "multipart/form-data").
+    name = options.get(b"filename", b"").replace(b"%22", b'"')
     if not name and (extended := _EXTENDED.search(disposition)):  # of clients before RFC 7578
         name = unquote_to_bytes(extended[1])
     for encoding in ("utf-8", "gb18030"):

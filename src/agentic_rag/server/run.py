@@ -9,6 +9,7 @@ import uvicorn
 
 from agentic_rag.errors import AragError
 from agentic_rag.knowledge_base.knowledge_base import KnowledgeBase
+from agentic_rag.models.chat import resolve_chat_model
 from agentic_rag.server.app import create_app
 from agentic_rag.server.connections import PromptH11Protocol
 from agentic_rag.server.request_log import log_as_json
@@ -28,7 +29,8 @@ class CannotListen(AragError):
 
 def serve(settings: "Settings", *, tell: Callable[[str], None], open_page: bool = False) -> None:
     """Serve until a signal ends it. `tell` is given a line for a person. Raises TokenNeeded,
-    CannotListen, and what opening the knowledge base raises."""
+    CannotListen, ModelUnavailable, and what opening the knowledge base raises."""
+    resolve_chat_model(settings)  # one that cannot be is told now, not at the first question
     kb = KnowledgeBase.open(settings.kb, settings=settings)
     app = create_app(settings, kb=kb)
     listener = listening(settings.server.host, settings.server.port)

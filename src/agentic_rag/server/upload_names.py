@@ -13,6 +13,7 @@ from agentic_rag.documents.archives import safe_paths
 from agentic_rag.errors import AragError
 
 _FORBIDDEN = str.maketrans('<>:"|?*', "＜＞：＂｜？＊")  # in a file's name on Windows
+_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # the way of reading
 # Devices on Windows, whatever follows the first dot (Naming Files, Paths, and Namespaces).
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE)
 _LONGEST = 255  # bytes, which is what file systems take
@@ -31,7 +32,7 @@ def safe_name(given: str) -> str:
     """The name to keep a file under: at most 255 bytes, whole characters, its suffix kept. Equal
     names of a Mac and of other systems, which compose accents differently, become one."""
     text = unicodedata.normalize("NFC", given.encode("utf-8", "ignore").decode())
-    name = re.split(r"[/\\]", text)[-1].translate(_FORBIDDEN)
+    name = _TURNING.sub("", re.split(r"[/\\]", text)[-1]).translate(_FORBIDDEN)
     if len(name.encode()) >= _LONGEST:  # a mark may come in front
         name = _shortened(name)
     name = safe_paths([name])[0].rstrip(". ") or "file"

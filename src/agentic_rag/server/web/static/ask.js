@@ -48,6 +48,7 @@ async function ask(question) {
   place.scrollIntoView({ block: "start" });
   const steps = new Steps(list, openSource);
   asking = new AbortController();
+  document.querySelector(".options").open = false; // it would stand before what comes
   byId("send").hidden = true;
   byId("stop").hidden = false;
   let text = "";
@@ -84,7 +85,10 @@ async function ask(question) {
     for (const one of place.querySelectorAll(".working")) one.classList.remove("working");
     asking = null;
     byId("send").hidden = false;
+    const stoppedHere = document.activeElement === byId("stop") || document.activeElement === document.body;
     byId("stop").hidden = true;
+    if (stoppedHere) byId("question").focus({ preventScroll: true });
+    place.scrollIntoView({ block: "nearest" });
     listConversations().catch(() => {});
   }
 }

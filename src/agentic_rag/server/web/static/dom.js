@@ -42,8 +42,9 @@ export function alarm(message) {
   byId("alert").hidden = !message;
 }
 
-/** The last part of a path or address, for people. */
+/** The last part of a path or address, for people; only addresses have percent signs for letters. */
 export const baseName = (uri) => {
   const name = uri.replace(/\/+$/, "").split("/").pop() || uri;
+  if (!/^https?:/i.test(uri)) return name;
   try { return decodeURIComponent(name); } catch { return name; }
 };

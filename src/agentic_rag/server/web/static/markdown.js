@@ -3,7 +3,7 @@
 
 import { el } from "./dom.js";
 
-const INLINE = /(`+)([^]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|__([^_]+)__|\*([^*\s][^*]*)\*|\[(\d{1,3})\](?!\()|\[([^\]]+)\]\(([^)\s]+)\)/;
+const INLINE = /(`+)([^]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|(?<![\w.])__([^_]+)__(?!\w)|\*([^*\s][^*]*)\*|\[(\d{1,3})\](?!\()|\[([^\]]+)\]\(([^)\s]+)\)/;
 
 /** Inline text; `cite(number)` makes the element of a mark `[n]`, or null where there is none. */
 function inline(text, cite) {

@@ -66,7 +66,7 @@ export function prepare() {
 
 /** Show the list, or the trace of that id. */
 export async function show(id) {
-  byId("trace").hidden = !id;
+  byId("trace").hidden = true; // until it is there
   byId("trace-list").hidden = Boolean(id);
   if (!id) { await list(); return; }
   const answer = await call("GET", `/api/traces/${encodeURIComponent(id)}`);
@@ -79,5 +79,6 @@ export async function show(id) {
   const steps = new Steps(list_, (hit) => { location.hash = `#/documents/${hit.chunk_id.split("-")[0]}`; }, true);
   for (const event of answer.trace) steps.add(event);
   for (const one of list_.querySelectorAll(".working")) one.classList.remove("working");
+  byId("trace").hidden = false;
   byId("trace-question").focus();
 }
