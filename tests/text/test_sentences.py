@@ -142,3 +142,12 @@ def test_a_long_line_is_cut_where_a_short_one_is(sentence: str) -> None:
     assert long[: len(short) - 2] == short[: len(short) - 2]
     assert len(long) == pytest.approx(20 * len(short), abs=20)
     assert "".join(many[start:end] for start, end in long) == many
+
+
+def test_a_dot_before_an_underscore_is_part_of_a_name() -> None:
+    text = "It calls os.path.join and obj.__init__ before self._setup() today. Then it ends."
+
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
+        "It calls os.path.join and obj.__init__ before self._setup() today. ",
+        "Then it ends.",
+    ]

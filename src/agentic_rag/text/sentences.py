@@ -125,10 +125,13 @@ def _columns(line: str) -> int:
 
 
 def _stops(text: str, line: Span, code: str) -> Iterator[Span]:
-    position, end = line
-    for sentence in _segmented(text, position, end, code):
-        yield from _clauses(text, position, position + sentence)
-        position += sentence
+    start = position = line[0]
+    for length in _segmented(text, *line, code):
+        position += length
+        if position < line[1] and text[position - 1 : position + 1] == "._":
+            continue  # within a name, such as obj.__init__
+        yield from _clauses(text, start, position)
+        start = position
 
 
 def _segmented(text: str, start: int, end: int, code: str) -> Iterator[int]:
