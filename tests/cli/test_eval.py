@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -154,3 +155,26 @@ def test_a_ceiling_that_cannot_count_says_so(arag: Arag, dataset: Path) -> None:
 
     assert ran.code == 0, ran.err
     assert "note: no price is known of 1 question, so --max-cost could not count them." in ran.err
+
+
+def test_a_copied_dataset_keeps_its_index_and_line_separators_break_no_chunk(
+    arag: Arag, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    texts = {"c1": "Blue Bridge\u2028was built in 1932.", "c2": "Heron Mill\x85closed in 1911."}
+    chunks = [{"id": name, "title": f"About {name}", "text": text} for name, text in texts.items()]
+    (folder / "chunks.json").write_text(json.dumps(chunks, ensure_ascii=False), encoding="utf-8")
+    question = {"qid": "q", "question": "When was Blue Bridge built?", "answer": "1932"}
+    (folder / "questions.json").write_text(
+        json.dumps([question | {"supporting_chunk_ids": ["c1"]}])
+    )
+
+    first = arag("eval", "run", folder, "--model", "none", "--json", "-o", "one")
+    shutil.copytree(folder, tmp_path / "copy")
+    second = arag("eval", "run", "copy", "--model", "none", "--json", "-o", "two")
+
+    assert (first.code, second.code) == (0, 0), second.err
+    for ran in (first, second):
+        assert ran.json["summaries"][0]["recall_at"]["5"]["mean"] == 1.0
+    assert arag("list", "--kb", "set/.arag", "--json").json["documents"][0]["chunks"] == 2

@@ -25,7 +25,8 @@ def parse_json(uri: str, text: str, media_type: str) -> Document:
     if not text.strip():
         return parse_plain_text(uri, text, media_type)
     try:
-        value = json.loads(text)
+        # Line separators within a string have become newlines, which JSON would have escaped.
+        value = json.loads(text, strict=False)
     except _FAULT as error:
         if _is_json_lines(text):
             return parse_json_lines(uri, text, media_type)

@@ -232,3 +232,27 @@ def test_without_a_judge_none_is_opened_and_one_that_cannot_judge_is_refused(
     assert open_judge(Settings(), tmp_path) is None
     with pytest.raises(NoJudge, match=r"evaluation\.judge_model"):
         open_judge(Settings(evaluation=Evaluation(judge_model="none")), tmp_path)
+
+
+async def test_of_two_judges_the_one_named_last_counts_and_is_not_asked_again(
+    tmp_path: Path,
+) -> None:
+    result = result_of("Ada Brown did.")
+    first, second = Model("correct", name="first"), Model("incorrect", name="second")
+    for model in (first, second, first):
+        await judge_result(opened(tmp_path, model), result, GOLD)
+
+    assert first.count == 1
+    latest = Verdicts(tmp_path).judged_by("judge")
+    assert latest is not None and latest[0].endswith("first")
+    known = known_judgement(Verdicts(tmp_path), result, GOLD, latest)
+    assert known is not None and known.correct is True
+
+
+async def test_a_verdict_that_was_not_clear_is_asked_for_by_the_next_call(tmp_path: Path) -> None:
+    result = result_of("Ada Brown did.")
+    unclear = await judge_result(opened(tmp_path, Model("It depends!")), result, GOLD)
+    clear = await judge_result(opened(tmp_path, Model("correct")), result, GOLD)
+
+    assert unclear is not None and unclear.correct is None
+    assert clear is not None and clear.correct is True

@@ -20,7 +20,7 @@ def show_table(scored: "ScoredRun") -> None:
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, collapse_padding=True
     )
-    table.add_column("variant", no_wrap=True)
+    table.add_column("variant", overflow="fold")  # wraps before a figure is cut
     for column in _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     for summary in scored.summaries:

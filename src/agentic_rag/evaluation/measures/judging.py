@@ -137,7 +137,9 @@ async def _verdict(judge: Judge, task: Task, item: Item) -> Verdict | str:
     """The verdict, or in a sentence why the judge could not be asked."""
     name, prompt = judge.chat.name, prompt_hash(task)
     known = judge.verdicts.find(task, name, prompt, item)
-    if known is not None:
+    if known is not None and known.meant:
+        if judge.verdicts.judged_by(task) != (name, prompt):
+            judge.verdicts.add(known)  # the judge asked for last is the one that counts
         return known
     usage, said, meant = Usage(cost=0.0), "", ""
     try:

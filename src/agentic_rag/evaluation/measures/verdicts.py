@@ -44,7 +44,10 @@ class Verdicts:
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / VERDICTS
-        self._known = {verdict.key: verdict for verdict in _read(self._path)}
+        self._known: dict[tuple[str, str, str, str], Verdict] = {}
+        for verdict in _read(self._path):
+            self._known.pop(verdict.key, None)  # the latest is the last
+            self._known[verdict.key] = verdict
 
     def find(self, task: Task, model: str, prompt: str, item: Item) -> Verdict | None:
         """The verdict of this model by these instructions, if there is one."""

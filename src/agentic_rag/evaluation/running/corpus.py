@@ -65,6 +65,12 @@ def knowledge_base_of(
             raise BadDataset(f"{dataset.chunks} could not be indexed: {wrong[0].reason}")
         if report.stopped:
             raise IndexingStopped("Stopped; what is embedded is kept, the same command goes on.")
+        held = sum(document.chunks for document in kb.documents())
+        if held != len(given):
+            raise BadDataset(
+                f"{dataset.chunks} has {len(given):,} chunks, and {held:,} were indexed of it; let "
+                "`arag eval prepare` write it anew."
+            )
     elif not _is_of(kb, given):
         held = sum(document.chunks for document in documents)
         raise BadDataset(
@@ -95,8 +101,14 @@ def _given(chunks: Path) -> tuple[GivenChunk, ...]:
 def _is_of(kb: KnowledgeBase, chunks: Sequence[GivenChunk]) -> bool:
     """Whether a knowledge base holds just these chunks, as that of a copy of their file does."""
     held = [chunk for document in kb.documents() for chunk in kb.chunks(document.number)]
-    return Counter((chunk.source_id, chunk.text) for chunk in held) == Counter(
-        (chunk.source_id, chunk.text) for chunk in chunks
+    if Counter(chunk.source_id for chunk in held) != Counter(one.source_id for one in chunks):
+        return False
+    texts: dict[str | None, list[str]] = {}
+    for chunk in held:
+        texts.setdefault(chunk.source_id, []).append(chunk.text.rstrip())
+    # A chunk as it is held begins with its title.
+    return all(
+        any(text.endswith(one.text.rstrip()) for text in texts[one.source_id]) for one in chunks
     )
 
 
