@@ -39,6 +39,8 @@ _MOST_PIXELS = 150_000_000
 _MOST_SIDE = 4_000
 _LONGEST = 60_000
 _MOST_PAGES = 5_000
+# What Pillow raises of damaged files; tags that are missing or of a wrong kind are the last three.
+_FAULTS = (OSError, EOFError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError)
 
 
 def parse_picture(uri: str, data: bytes, media_type: str) -> Document:
@@ -100,7 +102,7 @@ def _opened(name: str, data: bytes) -> "Iterator[Image.Image]":
             image = Image.open(BytesIO(data), formats=tuple(_MEDIA_TYPES))
     except Image.DecompressionBombError as error:
         raise _too_large(name) from error
-    except (OSError, ValueError, SyntaxError) as error:
+    except _FAULTS as error:
         raise _damaged(name) from error
     with image:
         yield image
@@ -118,7 +120,7 @@ def _quiet() -> Iterator[None]:
 def _page_count(name: str, image: "Image.Image") -> int:
     try:
         return int(getattr(image, "n_frames", 1)) if image.format == "TIFF" else 1
-    except (OSError, EOFError, ValueError, SyntaxError) as error:
+    except _FAULTS as error:
         raise _damaged(name) from error
 
 
@@ -133,7 +135,7 @@ def _pages(name: str, image: "Image.Image", total: int) -> Generator[Pixels | No
             if total == 1:
                 raise
             yield None
-        except (OSError, EOFError, ValueError, SyntaxError):
+        except _FAULTS:
             yield None
 
 
@@ -155,7 +157,7 @@ def _pixels(name: str, image: "Image.Image") -> Pixels:
             frame = _in_rgb(image)
             frame.thumbnail(most)
             upright = ImageOps.exif_transpose(frame)
-    except (OSError, EOFError, ValueError, SyntaxError, MemoryError) as error:
+    except (*_FAULTS, MemoryError) as error:
         raise _damaged(name) from error
     return np.ascontiguousarray(np.asarray(upright)[:, :, ::-1])
 

@@ -177,7 +177,12 @@ async def _take(state: _State, variant: Variant, question: GoldQuestion) -> None
     """Ask one question and keep what came of it."""
     result = await _result(state, variant, question)
     # On disk before anything else: a judge can be asked again, an answer has been paid for.
-    await asyncio.to_thread(state.file.add, result)
+    saving = asyncio.ensure_future(asyncio.to_thread(state.file.add, result))
+    try:
+        await asyncio.shield(saving)
+    except asyncio.CancelledError:
+        await saving  # a thread goes on: who reads the file next must find the line
+        raise
     if result.outcome == "failed":
         state.failures.append(result.error)
     else:
