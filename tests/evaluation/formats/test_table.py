@@ -130,3 +130,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         from_table(tmp_path / "q.csv")
     with pytest.raises(BadDataset, match="is a folder"):
         from_table(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", ",,\n"])
+def test_an_empty_table_is_called_empty(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadDataset, match="is empty; its first line names the columns"):
+        table(tmp_path / "空.csv", text)

@@ -104,6 +104,10 @@ def _rows(text: str, path: Path) -> Iterator[Entry]:
     twice = [heading for heading, count in Counter(named).items() if count > 1]
     if twice:
         raise BadDataset(f"{path}, line {line}: the heading {twice[0]!r} stands twice; rename one.")
+    if not named:
+        raise BadDataset(
+            f"{path} is empty; its first line names the columns, one of them `question`."
+        )
     if "question" not in columns_of(named):
         raise BadDataset(
             f"{path}, line {line} has no heading `question` (问题), but: "
