@@ -12,6 +12,7 @@ import pytest
 from agentic_rag.evaluation.running.result_file import read_results
 from tests.cli.agent_model import AgentModel, playing
 from tests.cli.running import ARAG, Arag, run_arag
+from tests.cli.slow_model import SlowModel, serving
 from tests.models.embedders.embedding_server import running
 
 COUNT = 9
@@ -178,3 +179,14 @@ def test_a_copied_dataset_keeps_its_index_and_line_separators_break_no_chunk(
     for ran in (first, second):
         assert ran.json["summaries"][0]["recall_at"]["5"]["mean"] == 1.0
     assert arag("list", "--kb", "set/.arag", "--json").json["documents"][0]["chunks"] == 2
+
+
+def test_answers_that_the_judge_gave_no_clear_verdict_on_are_told(
+    arag: Arag, dataset: Path
+) -> None:
+    words = ("eval", "run", dataset, "--model", "none", "--limit", "1", "-q", "-o", "run")
+    with serving(SlowModel(["It depends."], pause=0)) as model:
+        ran = arag(*words, "--judge", "any", ARAG_EVALUATION__JUDGE_BASE_URL=model.address)
+
+    assert ran.code == 0, ran.err
+    assert "1 answer without a verdict of the judge: `arag eval judge run` asks" in ran.err

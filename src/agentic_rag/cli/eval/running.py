@@ -82,6 +82,11 @@ def evaluate(
     else:
         show_table(scored)
         streams.say(f"`arag eval report {place}` writes a page with every question.")
+    if unjudged := sum(one.unjudged for one in scored.scores):
+        streams.say(
+            f"{streams.counted(unjudged, 'answer')} without a verdict of the judge: "
+            f"`arag eval judge {place}` asks for them again."
+        )
     _tell_of_the_end(end, settings)
 
 
